@@ -1,0 +1,66 @@
+"""What can be asked from the command line?
+
+A command is a function that gives its parser arguments and returns what to run; its docstring is its help. It imports
+what it needs inside that inner function, so that `ckptlib --help` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+
+from ckptlib.errors import CkptError
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def doctor(parser: argparse.ArgumentParser) -> Run:
+    """Check that the book can be read here, and that grading can be sandboxed.
+
+    Exit code: 0 = both; 1 = the book cannot be read; 2 = grading cannot be sandboxed; 3 = neither.
+    """
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.doctor import examine
+
+        report = examine()
+        print(report.to_json() if args.json else report)
+        return report.exit_code
+
+    return run
+
+
+# Every command, in the order of the help. The function's name is what the user types.
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor,)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ckptlib", description="What a model remembers, and what it can recompute.")
+    subparsers = parser.add_subparsers(title="commands", metavar="command", required=True)
+    for command in COMMANDS:
+        description = inspect.getdoc(command)
+        child = subparsers.add_parser(
+            command.__name__,
+            help=description.splitlines()[0],
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        child.set_defaults(run=command(child))
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. A CkptError is the user's mistake: one line on stderr and exit code 2, as argparse does."""
+    args = build_parser().parse_args(argv)
+    try:
+        return args.run(args)
+    except CkptError as error:
+        print(f"ckptlib: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""What happened to memory, as data? Ops, the storages they made, and what became of them, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+PHASES = ("forward", "recompute", "backward", "optimizer")
+CATEGORIES = ("parameter", "buffer", "gradient", "optimizer state", "activation", "input", "temporary", "workspace")
+
+
+class TensorMeta(NamedTuple):
+    """A tensor without its values: what is left of an op's arguments once the op has run."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    storage: int  # index into Trace.storages
+
+    @property
+    def numel(self) -> int:
+        n = 1
+        for size in self.shape:
+            n *= size
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * self.dtype.itemsize
+
+
+@dataclass(slots=True)
+class Op:
+    """One call of one kernel. `args` and `kwargs` are the call's own, with TensorMeta where tensors stood."""
+
+    index: int
+    name: str  # "aten.addmm.default"
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    module: str  # "block_1.0", or "" outside every module
+    phase: str  # one of PHASES
+    node: int = -1  # sequence number of the newest autograd node: this op's own, if it has one
+    outputs: tuple[TensorMeta, ...] = ()
+
+
+@dataclass(slots=True)
+class Storage:
+    """One piece of memory, from its allocation to its release. Views share it, so it is what memory is counted in."""
+
+    index: int
+    nbytes: int
+    op: int | None  # index of the op that allocated it; None if it was there before the trace began
+    module: str
+    phase: str
+    category: str  # one of CATEGORIES
+    shape: tuple[int, ...]  # of the tensor it was first seen through
+    dtype: torch.dtype
+    device: str = "cpu"  # "host" for a tensor that would stay in the host's memory, were this a GPU
+    address: int = 0  # where it really is, if that was asked for
+    name: str = ""  # "block_1.0.weight" for parameters, gradients, buffers and optimizer state
+
+
+class Event(NamedTuple):
+    kind: str  # "op" (one begins), "alloc", "free" or "mark"
+    storage: int  # index into Trace.storages; -1 for an op or a mark
+    op: int  # index of the op under way; -1 between ops
+    phase: str  # when it happened: a gradient is freed in another phase than it was made
+    label: str = ""  # of a mark
+
+
+@dataclass
+class Trace:
+    """The record of one run. `before` lists the storages that were there already, in the order they were placed."""
+
+    storages: list[Storage] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def settle(self, alive: Collection[int]) -> None:
+        """Turn what happened so far into the state before the run: keep what is alive, forget the events."""
+        alive = set(alive)
+        self.before = [i for i in self.before if i in alive] + [e.storage for e in self.events if e.storage in alive]
+        self.events.clear()
+
+    def place_first(self, indices: list[int]) -> None:
+        """Of what was there before, `indices` came first: a model is built elsewhere, then moved, before its inputs."""
+        known = set(self.before)
+        first = [i for i in dict.fromkeys(indices) if i in known]
+        placed = set(first)
+        self.before = first + [i for i in self.before if i not in placed]

@@ -1,0 +1,136 @@
+"""How much memory does this call need, when, and for what? One front door to every way of measuring."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from . import gpu as real
+from .allocator import AllocatorRules, CachingAllocator
+from .as_cuda import as_cuda
+from .events import Trace
+from .presets import Gpu, preset
+from .profiled import Hidden, profiled
+from .simulate import simulate
+from .table import Table, mib
+from .timeline import Change, Mark, Timeline, of_trace
+from .trace import recording
+
+SIMULATED = "sim:cuda"
+
+
+@dataclass
+class Measurement:
+    """What one call needed. All sizes in bytes; on a GPU, real or simulated, they are the allocator's block sizes."""
+
+    device: str
+    timeline: Timeline
+    trace: Trace
+    marks: list[Mark] = field(default_factory=list)
+    reserved: int | None = None  # the allocator's own peak: segments taken from the GPU, used or not
+    allocator: CachingAllocator | None = None  # as the run left it (simulated devices)
+    hidden: list[Hidden] | None = None  # temporaries inside CPU kernels that no trace of ops sees; None if not looked for
+    unknowns: dict[str, str] = field(default_factory=dict)  # op -> what the simulation cannot know
+    counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
+
+    @property
+    def peak(self) -> int:
+        return self.counted[0] if self.counted else self.timeline.peak
+
+    @property
+    def forward_peak(self) -> int:
+        """The peak before backward began."""
+        return self.counted[1] if self.counted else self.timeline.forward_peak
+
+    @cached_property
+    def at_peak(self) -> list[Change]:
+        """The allocations in force at the peak, largest first."""
+        return sorted(self.timeline.alive(self.timeline.peak_moment), key=lambda change: -change.nbytes)
+
+    @property
+    def by_category(self) -> dict[str, int]:
+        return self.timeline.by_category(self.timeline.peak_moment)
+
+    @property
+    def by_module(self) -> dict[str, int]:
+        return self.timeline.by_module(self.timeline.peak_moment)
+
+    def table(self) -> Table:
+        rows = [("peak", self.peak), ("peak before backward", self.forward_peak)]
+        rows += [("reserved", self.reserved)] if self.reserved is not None else []
+        rows += [(f"at the peak: {category}", nbytes) for category, nbytes in self.by_category.items()]
+        notes = [f"{op}: {why}" for op, why in self.unknowns.items()]
+        for h in self.hidden or ():
+            notes.append(f"{h.op} held {h.nbytes:,} B more inside its kernel")
+        return Table(f"memory on {self.device}", ("what", "bytes", "MiB"), [(k, v, mib(v)) for k, v in rows], notes)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def measure(
+    fn: Callable[[], object],
+    device: str = "cpu",
+    *,
+    fake: bool = False,
+    builds: bool = False,
+    gpu: str | Gpu = "a100",
+    rules: AllocatorRules | None = None,
+    capacity: int | None = None,
+) -> Measurement:
+    """Run `fn` once and tell what memory it needed.
+
+    device    "cpu": the bytes of the tensors themselves; "sim:cuda": what CUDA's allocator would have counted for
+              them on `gpu`; "cuda" or another accelerator: what its allocator really counted.
+    fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
+    builds    `fn` is the set-up and returns the step: what it leaves alive was there before, and only the step counts.
+    rules     the allocator's constants; `capacity`, the GPU's bytes: running out raises OutOfMemory (simulation only).
+
+    Tensors that exist already when `fn` starts count from the start, as soon as the run touches them.
+    """
+    if not callable(fn):
+        raise TypeError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
+    if device == "cpu":
+        with _hidden_if(not fake) as hidden:
+            trace = _run(fn, fake, builds)
+        line, marks = of_trace(trace)
+        return Measurement(device, line, trace, marks, hidden=hidden(trace))
+    if device == SIMULATED:
+        chosen = preset(gpu)
+        trace = _run(fn, fake, builds, as_cuda(chosen))
+        sim = simulate(trace, chosen, rules, capacity)
+        return Measurement(
+            f"{device} ({chosen.name})",
+            sim.timeline,
+            trace,
+            sim.marks,
+            sim.allocator.peak_reserved,
+            sim.allocator,
+            unknowns=sim.unknowns,
+        )
+    real.require(device)  # says so clearly if there is no such device here
+    if fake:
+        raise ValueError(f"fake tensors take no memory on {device!r}: measure them with device='sim:cuda' or 'cpu'")
+    with real.counting(device) as counted:
+        trace = _run(fn, False, builds, on_settle=counted.reset, on_backward=counted.forward_ends)
+    line, marks = of_trace(trace, device)
+    return Measurement(device, line, trace, marks, counted.reserved, counted=(counted.peak, counted.forward_peak))
+
+
+def _run(fn, fake, builds, context=None, on_settle=None, on_backward=None) -> Trace:
+    with recording(fake, on_backward) as recorder, context or contextlib.nullcontext():
+        step = fn
+        if builds:
+            step = fn()
+            if not callable(step):
+                raise TypeError(f"builds=True: fn must return the step to measure, but it returned {type(step).__name__}")
+            recorder.settle()
+            if on_settle:
+                on_settle()
+        result = step()  # noqa: F841  (alive until the trace ends: the caller would hold it too)
+    return recorder.trace

@@ -1,0 +1,108 @@
+"""Which GPU, and which torch, is the run to be imagined on? The numbers the simulation needs of it, with names.
+
+A preset describes a GPU as torch 2.0 to 2.8 uses it, which is where published measurements come from; `at_release`
+turns it into the same GPU under a later torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+KiB, MiB = 2**10, 2**20
+CUBLAS_DEFAULT = 2 * 4096 * KiB + 8 * 16 * KiB  # CUBLAS_WORKSPACE_CONFIG=":4096:2:16:8", 8,519,680 B
+CUBLAS_HOPPER = 32 * MiB
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What the allocator's traffic depends on besides the program.
+
+    `replace(gpu, cublas_workspace=0)` is `CUBLAS_WORKSPACE_CONFIG=:0:0`. Sizes are those of CublasHandlePool.cpp.
+    """
+
+    name: str
+    sm_count: int  # streaming multiprocessors: how far a reduction is split depends on it
+    max_threads_per_sm: int
+    capability: tuple[int, int]
+    cublas_workspace: int = CUBLAS_DEFAULT  # per handle, kept; backward's thread has a handle of its own
+    cublaslt_workspace: int = 1 * MiB  # 0 where cuBLASLt uses cuBLAS's (torch >= 2.12)
+    cublaslt_kept: bool = False  # kept per handle (torch 2.9 to 2.11), or freed when the call returns (before)
+    torch_release: tuple[int, int] = (2, 8)
+
+    @property
+    def has_flash_attention(self) -> bool:
+        """FlashAttention 2 needs tensor cores of compute capability 8.0 or later, and half precision."""
+        return self.capability >= (8, 0)
+
+
+def _hopper(name: str, sm_count: int) -> Gpu:
+    return Gpu(name, sm_count, 2048, (9, 0), cublas_workspace=CUBLAS_HOPPER)
+
+
+PRESETS: dict[str, Gpu] = {
+    gpu.name: gpu
+    for gpu in (
+        Gpu("v100", 80, 2048, (7, 0)),
+        Gpu("t4", 40, 1024, (7, 5)),
+        Gpu("a100", 108, 2048, (8, 0)),
+        Gpu("a10g", 80, 1536, (8, 6)),
+        Gpu("rtx3090", 82, 1536, (8, 6)),
+        Gpu("a6000", 84, 1536, (8, 6)),
+        Gpu("rtx4090", 128, 1536, (8, 9)),
+        Gpu("l4", 58, 1536, (8, 9)),
+        Gpu("l40s", 142, 1536, (8, 9)),
+        _hopper("h100", 132),  # SXM; h200 is the same chip with more memory
+        _hopper("h100-pcie", 114),
+        Gpu("b200", 148, 2048, (10, 0)),
+        Gpu("rtx5090", 170, 1536, (12, 0)),
+    )
+}
+GENERATIONS = {
+    "volta": "v100",
+    "turing": "t4",
+    "ampere": "a100",
+    "ada": "rtx4090",
+    "hopper": "h100",
+    "blackwell": "b200",
+    "h200": "h100",
+}
+DEFAULT = "a100"
+
+
+def preset(gpu: str | Gpu = DEFAULT) -> Gpu:
+    """The GPU of that name or generation; a `Gpu` is returned as it is.
+
+    >>> preset("hopper").cublas_workspace
+    33554432
+    """
+    if isinstance(gpu, Gpu):
+        return gpu
+    name = GENERATIONS.get(str(gpu).lower(), str(gpu).lower())
+    if name not in PRESETS:
+        known = ", ".join([*PRESETS, *GENERATIONS])
+        raise ValueError(f"no preset for the GPU {gpu!r}: expected a Gpu or one of {known}")
+    return PRESETS[name]
+
+
+def at_release(gpu: Gpu, release: str | tuple[int, int]) -> Gpu:
+    """The same GPU under another torch, with that release's default workspaces.
+
+    2.9 keeps cuBLASLt's workspace (pytorch#156495); 2.12 lets cuBLASLt use cuBLAS's (#173002, #175879) and gives
+    Blackwell 32 MiB (#175344).
+
+    >>> at_release(preset("a100"), "2.12").cublaslt_workspace
+    0
+    """
+    try:
+        version = tuple(int(part) for part in (release.split(".") if isinstance(release, str) else release)[:2])
+        major, minor = version
+    except ValueError:
+        raise ValueError(f"no torch release {release!r}: expected something like '2.9'") from None
+    roomy = gpu.capability[0] == 9 or (gpu.capability[0] in (10, 12) and version >= (2, 12))
+    return replace(
+        gpu,
+        cublas_workspace=CUBLAS_HOPPER if roomy else CUBLAS_DEFAULT,
+        cublaslt_workspace=0 if version >= (2, 12) else 1 * MiB,
+        cublaslt_kept=(2, 9) <= version < (2, 12),
+        torch_release=(major, minor),
+    )

@@ -1,0 +1,92 @@
+"""What did the CPU's own allocator record? The profiler's account of a run, held against the trace's."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch._C._profiler import _EventType, _ProfilerEvent
+
+from .events import Trace
+
+MARKER = "ckptlib op "  # the recorder wraps every op in a profiler range of this name and the op's index
+
+
+class Hidden(NamedTuple):
+    """A temporary that lived and died inside one kernel: the dispatcher, and so a trace, never sees it."""
+
+    op: str
+    module: str
+    nbytes: int
+
+
+class Reading(NamedTuple):
+    """One line of the profiler's account: an op begins, an op ends, or memory changes hands."""
+
+    time: int
+    kind: str  # "begin", "end" or "memory"
+    op: int = -1
+    nbytes: int = 0  # negative when freed
+    address: int = 0
+
+
+@contextlib.contextmanager
+def profiled() -> Iterator[list[Reading]]:
+    """Fill a list of readings while the block runs. The block's ops must be recorded with markers."""
+    readings: list[Reading] = []
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        yield readings
+    readings += sorted(_walk(profile.profiler.kineto_results.experimental_event_tree()))
+
+
+class Account(NamedTuple):
+    """The allocator's own record, op by op."""
+
+    live_after: dict[int, int]  # op -> bytes in use when it was done, counted from the start of the run
+    hidden: list[Hidden]
+
+
+def reconcile(readings: list[Reading], trace: Trace) -> Account:
+    """Split the allocator's record into what the trace knows and what came and went inside one op.
+
+    A Python number that meets a tensor is wrapped in an 8-byte tensor just before the op and dropped just after it:
+    it counts as inside the op, too.
+    """
+    known = {(storage.op, storage.address) for storage in trace.storages}
+    account, live, place = Account({}, []), 0, 0  # place: 2k just before op k, 2k + 1 inside it
+    born: dict[int, int] = {}  # address -> place
+    between: dict[int, int] = {}  # address -> bytes that were allocated between two ops, unknown to the trace
+    for _, kind, op, nbytes, address in readings:
+        if kind == "begin":
+            place = 2 * op + 1
+        elif kind == "end":
+            account.live_after[op] = live - sum(between.values())
+            place = 2 * op + 2
+        else:
+            live += nbytes
+            if nbytes > 0:
+                born[address] = place
+                if place % 2 == 0 and (place // 2, address) not in known:
+                    between[address] = nbytes
+            else:
+                start = born.pop(address, -1)
+                unseen = between.pop(address, None) is not None
+                if (start == place and place % 2) or (unseen and place - start <= 2):
+                    inside = trace.ops[min(start, place) // 2]
+                    account.hidden.append(Hidden(inside.name, inside.module, -nbytes))
+    return account
+
+
+def _walk(nodes: list[_ProfilerEvent]) -> Iterator[Reading]:
+    stack = list(nodes)
+    while stack:  # not recursive: backward nests deeply
+        node = stack.pop()
+        stack += node.children
+        if node.tag == _EventType.Allocation and node.extra_fields.device.type == "cpu":
+            yield Reading(node.start_time_ns, "memory", -1, node.extra_fields.alloc_size, node.extra_fields.ptr)
+        elif node.name.startswith(MARKER):
+            index = int(node.name.removeprefix(MARKER))
+            yield Reading(node.start_time_ns, "begin", index)
+            yield Reading(node.end_time_ns, "end", index)

@@ -1,0 +1,126 @@
+"""Where is the program right now? In which module, and in which phase of training."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from types import FrameType
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+_ENGINE = "_engine_run_backward"  # the one Python function through which torch starts its backward engine
+
+
+class Scope:
+    """Follows a run through torch's global hooks: call `start`, ask `phase()` and `module()`, call `stop`.
+
+    Torch's hooks are global to the process, so each one first asks `mine()` whether this thread is the traced one.
+    """
+
+    def __init__(self, mine: Callable[[], bool], entered: Callable, stepped: Callable):
+        self._mine, self._entered, self._stepped = mine, entered, stepped
+        self._local = threading.local()  # backward on an accelerator has a thread, and so a module stack, of its own
+        self._paths: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        self._module_of_node: dict[int, str] = {}  # autograd node's sequence number -> module that made it
+        self._double_tasks: set[int] = set()  # backward passes that run with create_graph=True
+        self._optimizers = 0  # optimizer steps under way
+        self._handles: list = []
+
+    def start(self) -> None:
+        self._handles = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),  # also when forward raised
+            register_optimizer_step_pre_hook(self._enter_step),
+            register_optimizer_step_post_hook(self._leave_step),
+        ]
+
+    def stop(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    # ---- phase ------------------------------------------------------------------------------------------------------
+    def phase(self) -> str:
+        task = torch._C._current_graph_task_id()
+        if task != -1:
+            return "recompute" if self._recomputing(task) else "backward"
+        return "optimizer" if self._optimizers and not self._stack else "forward"
+
+    def _recomputing(self, task: int) -> bool:
+        """Inside backward, is this op part of a forward that runs again?
+
+        Backward itself runs with gradients off, so gradients on means recomputation, with one exception: under
+        create_graph=True they are on for backward too. Then ask who called: the engine, or somebody's Python code?
+        """
+        if not torch.is_grad_enabled():
+            return bool(self._stack)  # a module called under no_grad in a custom backward
+        if self._stack:
+            return True
+        if _called_by_engine(sys._getframe()):
+            self._double_tasks.add(task)
+        return task not in self._double_tasks
+
+    # ---- module -----------------------------------------------------------------------------------------------------
+    @property
+    def _stack(self) -> list[str]:
+        try:
+            return self._local.stack
+        except AttributeError:
+            self._local.stack = []
+            return self._local.stack
+
+    def module(self) -> str:
+        """Path of the innermost module; in backward, of the module whose forward made the node that is running."""
+        if self._stack:
+            path = self._stack[-1]
+            # A node takes its sequence number just before its kernel runs, so the newest number is this op's.
+            self._module_of_node.setdefault(torch._C._autograd._get_sequence_nr() - 1, path)
+            return path
+        if torch._C._current_graph_task_id() == -1:
+            return ""
+        node = torch._C._current_autograd_node()
+        return self._module_of_node.get(node._sequence_nr(), "") if node is not None else ""
+
+    def path(self, module: nn.Module) -> str:
+        return self._paths.get(module, type(module).__name__)
+
+    def _enter(self, module: nn.Module, args: tuple) -> None:
+        if not self._mine():
+            return
+        if not self._stack and module not in self._paths:  # a root: name it and everything below it
+            for path, child in module.named_modules():
+                self._paths.setdefault(child, path or type(module).__name__)
+            self._entered(module, args)
+        if module not in self._paths:  # made after its root was first called
+            self._paths[module] = f"{self._stack[-1]}.{type(module).__name__}"
+        self._stack.append(self._paths[module])
+
+    def _leave(self, module: nn.Module, args: tuple, out: object) -> None:
+        if self._mine() and self._stack:
+            self._stack.pop()
+
+    # ---- optimizer --------------------------------------------------------------------------------------------------
+    def _enter_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+        if self._mine():
+            self._optimizers += 1
+
+    def _leave_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+        if self._mine():
+            self._optimizers -= 1
+            self._stepped(optimizer)
+
+
+def _called_by_engine(frame: FrameType | None) -> bool:
+    """Is the nearest Python code above the tracer torch's backward engine? On an accelerator it has no Python above it."""
+    while frame is not None and _is_tracing(frame):
+        frame = frame.f_back
+    return frame is None or frame.f_code.co_name == _ENGINE
+
+
+def _is_tracing(frame: FrameType) -> bool:
+    module = frame.f_globals.get("__name__", "")
+    return module.startswith("ckptlib.measure") or module == "torch.utils._python_dispatch"

@@ -1,0 +1,33 @@
+"""Which pieces of memory does a tensor stand on? Views share one, sparse tensors and wrappers have several."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+_SPARSE_PARTS = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
+    torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
+}
+
+
+def plain_parts(t: Tensor) -> list[Tensor]:
+    """The dense tensors that hold `t`'s values: `t` itself, a sparse tensor's indices and values, a wrapper's insides."""
+    if is_traceable_wrapper_subclass(t):  # DTensor, quantized weights, ...
+        names, _ = t.__tensor_flatten__()
+        return [part for name in names for part in plain_parts(getattr(t, name))]
+    if t.layout is torch.strided:
+        return [t]
+    if t.layout in _SPARSE_PARTS:
+        with torch._C._DisableTorchDispatch():  # looking must not be recorded as an op
+            return [getattr(t.detach(), part)() for part in _SPARSE_PARTS[t.layout]]
+    raise TypeError(f"cannot count the bytes of a tensor with layout {t.layout}: its memory is the backend's own")
+
+
+def storages_of(t: Tensor) -> list[torch.UntypedStorage]:
+    """One storage for a dense tensor or any view of it; several for sparse tensors and wrappers."""
+    return [part.untyped_storage() for part in plain_parts(t)]

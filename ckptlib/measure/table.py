@@ -1,0 +1,45 @@
+"""How is a result shown? One small table: aligned text in a terminal, HTML in Jupyter."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+def mib(nbytes: int) -> str:
+    return f"{nbytes / 2**20:,.2f}"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+class Table(NamedTuple):
+    """Whole numbers get thousands separators and are aligned to the right, like every text that starts with a digit."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    notes: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        cells = [list(self.columns)] + [[_cell(value) for value in row] for row in self.rows]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        right = [all(c[i][:1].isdigit() for c in cells[1:]) and len(cells) > 1 for i in range(len(widths))]
+        lines = [self.title]
+        for row in cells:
+            padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)]
+            lines.append("  ".join(padded).rstrip())
+        lines.insert(2, "  ".join("-" * w for w in widths))
+        return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        def row(values: Sequence[Any], tag: str) -> str:
+            cells = "".join(f"<{tag}>{html.escape(_cell(v))}</{tag}>" for v in values)
+            return f"<tr>{cells}</tr>"
+
+        body = "".join(row(r, "td") for r in self.rows)
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        caption = f"<caption>{html.escape(self.title)}</caption>"
+        return f"<table>{caption}<thead>{row(self.columns, 'th')}</thead><tbody>{body}</tbody></table>{notes}"

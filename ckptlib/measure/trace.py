@@ -1,0 +1,267 @@
+"""What was allocated and freed, in which order, by whom? A record of every storage a run touches."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._C._profiler import _RecordFunctionFast
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+from .events import Event, Op, Storage, TensorMeta, Trace
+from .profiled import MARKER
+from .scope import Scope
+from .storages import plain_parts
+
+# Questions about a tensor, not computations: fake tensors ask them of the dispatcher, real ones do not.
+_QUESTIONS = ("prim", "profiler")
+# torch.tensor(...) fills memory before the dispatcher hears of it: what it hands to these ops is new, not an argument.
+_LIFTS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
+
+
+@contextlib.contextmanager
+def trace(fake: bool = False) -> Iterator[Trace]:
+    """Record every allocation and free of the block: `with ck.trace() as t: ...`.
+
+    fake=True runs the block on fake tensors: shapes and bytes are computed, nothing is allocated. Build the model
+    inside the block then: a real parameter would be left with a fake gradient.
+    """
+    with recording(fake) as recorder:
+        yield recorder.trace
+
+
+def mark(label: str) -> None:
+    """Name this moment in the running trace. Outside a trace it does nothing, so a marked program runs as it is."""
+    recorder = _current()
+    if recorder is not None:
+        recorder.mark(label)
+
+
+@contextlib.contextmanager
+def recording(fake: bool = False, **options: Any) -> Iterator[Recorder]:
+    """As `trace`, but yields the recorder: for measurements that steer it."""
+    if _current() is not None:
+        raise RuntimeError("a trace is already running in this thread: leave it before you start another one")
+    with FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext():
+        recorder = Recorder(fake, **options)
+        try:
+            with recorder:
+                yield recorder
+        finally:
+            recorder.close()
+
+
+def _current() -> Recorder | None:
+    for mode in _get_current_dispatch_mode_stack():
+        if isinstance(mode, Recorder):
+            return mode
+    return None
+
+
+class Recorder(TorchDispatchMode):
+    """Sees every op below autograd. A storage is new if no op saw it before; a weak reference tells when it dies."""
+
+    def __init__(self, fake: bool, markers: bool = False, on_backward: Callable[[], None] | None = None):
+        super().__init__()
+        self.trace = Trace()
+        self._fake = fake
+        self._markers = markers  # wrap each op in a profiler range
+        self._on_backward = on_backward  # called once, when backward is about to run its first op
+        self._index: dict[int, int] = {}  # address of a live storage -> its index in trace.storages
+        self._refs: dict[int, weakref.ref] = {}  # index -> reference whose callback records the free
+        self._watched: set[int] = set()  # leaves whose gradient we shall be told of
+        self._handles: list = []
+        self._op = -1  # index of the op under way
+        self._scope = Scope(lambda: _current() is self, self._module_called, self._optimizer_stepped)
+        self._scope.start()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # or torch would wrap every call below, and import its compiler to do so
+
+    def close(self) -> None:
+        """Remove every hook. What is still alive is left without a free: it outlives the trace."""
+        self._scope.stop()
+        for handle in self._handles:
+            handle.remove()
+        self._refs.clear()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func.namespace in _QUESTIONS:
+            return func(*args, **kwargs)
+        if self._fake:
+            self._refuse_trainable_reals(func, args)
+        op = Op(
+            index=len(self.trace.ops),
+            name=str(func),
+            args=() if func in _LIFTS else self._describe(args),
+            kwargs=self._describe(kwargs),
+            module=self._scope.module(),
+            phase=self._scope.phase(),
+            node=torch._C._autograd._get_sequence_nr() - 1,
+        )
+        if self._on_backward and op.phase in ("backward", "recompute"):
+            self._on_backward, notify = None, self._on_backward
+            notify()
+        self.trace.ops.append(op)
+        self._op = op.index
+        self._event("op", -1)
+        try:
+            with _RecordFunctionFast(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
+                out = func(*args, **kwargs)
+            op.outputs = tuple(_tensors(self._describe(out, made_by=op)))
+        finally:
+            self._op = -1
+        return out
+
+    def mark(self, label: str) -> None:
+        self._event("mark", -1, label)
+
+    def settle(self) -> None:
+        """Set-up is over: what is alive now was there before the trace began, and what died is forgotten."""
+        self.trace.settle(alive=self._refs.keys())
+
+    # ---- storages ---------------------------------------------------------------------------------------------------
+    def _describe(self, x: Any, made_by: Op | None = None) -> Any:
+        """`x` with a TensorMeta in the place of each tensor; storages not seen before are recorded on the way."""
+        if isinstance(x, Tensor):
+            indices = [self._see(part, made_by) for part in plain_parts(x)]
+            stride = x.stride() if x.layout is torch.strided else ()
+            return TensorMeta(tuple(x.shape), stride, x.dtype, indices[0] if indices else -1)
+        if isinstance(x, (tuple, list)):
+            return type(x)(self._describe(y, made_by) for y in x) if type(x) in (tuple, list) else [
+                self._describe(y, made_by) for y in x
+            ]
+        if isinstance(x, dict):
+            return {k: self._describe(v, made_by) for k, v in x.items()}
+        return x
+
+    def _see(self, t: Tensor, made_by: Op | None) -> int:
+        storage = t.untyped_storage()
+        index = self._index.get(storage._cdata)
+        if index is not None and self.trace.storages[index].nbytes != storage.nbytes():  # resized in place
+            self._free(index, storage._cdata)
+            index = None
+        if index is None:
+            index = self._add(t, storage, made_by)
+        if index not in self._watched and t.requires_grad and t.grad_fn is None:
+            self._watch(t, index)
+        return index
+
+    def _add(self, t: Tensor, storage: torch.UntypedStorage, made_by: Op | None) -> int:
+        index, address = len(self.trace.storages), storage._cdata
+        phase = made_by.phase if made_by else self._scope.phase()
+        record = Storage(
+            index=index,
+            nbytes=storage.nbytes(),
+            op=made_by.index if made_by else None,
+            module=made_by.module if made_by else "",
+            phase=phase,
+            category=_category(t, made_by),
+            shape=tuple(t.shape),
+            dtype=t.dtype,
+            device=t.device.type,
+            address=storage.data_ptr() if self._markers else 0,
+        )
+        self.trace.storages.append(record)
+        self._index[address] = index
+        self._refs[index] = weakref.ref(storage, lambda _: self._free(index, address))
+        if made_by:
+            self._event("alloc", index)
+        else:
+            self.trace.before.append(index)
+        return index
+
+    def _free(self, index: int, address: int) -> None:
+        if self._refs.pop(index, None) is not None:  # not after close()
+            del self._index[address]
+            self._watched.discard(index)
+            self._event("free", index)
+
+    def _event(self, kind: str, storage: int, label: str = "") -> None:
+        self.trace.events.append(Event(kind, storage, self._op, self._scope.phase(), label))
+
+    # ---- what a storage is for --------------------------------------------------------------------------------------
+    def _label(self, t: Tensor, category: str, name: str = "", module: str | None = None) -> list[int]:
+        indices = [self._see(part, None) for part in plain_parts(t)]
+        for record in map(self.trace.storages.__getitem__, indices):
+            record.category = category
+            record.name = name or record.name
+            record.module = record.module if module is None else module
+        return indices
+
+    def _module_called(self, root: nn.Module, args: tuple) -> None:
+        placed = []
+        for module in _placement_order(root):
+            path = self._scope.path(module)
+            for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
+                for name, t in tensors.items():
+                    if t is not None:
+                        placed += self._label(t, kind, f"{path}.{name}", path)
+        self.trace.place_first(placed)
+        for name, parameter in root.named_parameters():
+            if parameter.grad is not None:
+                self._label(parameter.grad, "gradient", name)
+        for x in _tensors(list(args), Tensor):
+            record = self.trace.storages[self._see(plain_parts(x)[0], None)]
+            if record.category == "activation" and not record.module:
+                record.category = "input"
+
+    def _watch(self, leaf: Tensor, index: int) -> None:
+        """Be told when `leaf` gets its gradient: only then is that storage known to be one."""
+        self._watched.add(index)
+        owner = self.trace.storages[index]
+
+        def accumulated(leaf: Tensor) -> None:
+            if _current() is self and leaf.grad is not None:
+                self._label(leaf.grad, "gradient", owner.name, owner.module)
+
+        self._handles.append(leaf.register_post_accumulate_grad_hook(accumulated))
+
+    def _optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        for parameter, state in optimizer.state.items():
+            owner = self.trace.storages[self._see(plain_parts(parameter)[0], None)]
+            if owner.category in ("activation", "input"):  # a bare tensor that somebody optimizes
+                owner.category = "parameter"
+            for t in _tensors(state, Tensor):
+                self._label(t, "optimizer state", owner.name, owner.module)
+
+    def _refuse_trainable_reals(self, func: Any, args: tuple) -> None:
+        for t in _tensors(args, Tensor):
+            if t.requires_grad and t.is_leaf and not isinstance(t, FakeTensor):
+                raise TypeError(
+                    f"{func} got a real tensor of shape {tuple(t.shape)} that requires a gradient, inside a fake run. "
+                    "Its gradient would be fake, and stay. Build the model and its inputs inside the traced block."
+                )
+
+
+def _category(t: Tensor, made_by: Op | None) -> str:
+    if isinstance(t, nn.Parameter):
+        return "parameter"
+    if made_by is None:
+        return "input"
+    return "activation" if made_by.phase in ("forward", "recompute") else "temporary"
+
+
+def _placement_order(module: nn.Module) -> Iterator[nn.Module]:
+    """Children before parents: the order in which `module.to("cuda")` moves, and so places, its tensors."""
+    for child in module.children():
+        yield from _placement_order(child)
+    yield module
+
+
+def _tensors(x: Any, kind: type = TensorMeta) -> Iterator[Any]:
+    if isinstance(x, kind):
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            yield from _tensors(y, kind)
+    elif isinstance(x, dict):
+        for y in x.values():
+            yield from _tensors(y, kind)
