@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 _HOME = {
     "CachingAllocator": "measure.allocator",
     "CkptError": "errors",
-    "Tape": "vjp",
+    "Tape": "tape",
     "ledger": "measure.ledger",
     "mark": "measure.trace",
     "measure": "measure",  # a package that can also be called: see its __init__.py

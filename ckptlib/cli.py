@@ -33,8 +33,32 @@ def doctor(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
+def measure(parser: argparse.ArgumentParser) -> Run:
+    """Tell what memory a training step needs, when, and for what.
+
+    TARGET is mlp, the book's model, or package.module:function: a function of yours without arguments that builds a
+    model and returns the step to measure, itself a function without arguments.
+    """
+    parser.add_argument("target", metavar="TARGET", help="mlp, or package.module:function")
+    parser.add_argument("--checkpoint", default="none", help="mlp only: none, reentrant or nonreentrant")
+    parser.add_argument("--device", default="sim:cuda", help="cpu, sim:cuda (default), or an accelerator such as cuda")
+    parser.add_argument("--gpu", default="a100", help="which GPU sim:cuda simulates (default: a100)")
+    parser.add_argument("--torch", metavar="RELEASE", help="simulate that GPU under another torch, such as 2.9")
+    parser.add_argument("--fake", action="store_true", help="use fake tensors: allocate nothing")
+    parser.add_argument("--plot", metavar="FILE.svg", help="also draw the timeline")
+    parser.add_argument("--json", action="store_true", help="print bytes as JSON")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.measure.command import measure_target
+
+        print(measure_target(args))
+        return 0
+
+    return run
+
+
 # Every command, in the order of the help. The function's name is what the user types.
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor,)
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure)
 
 
 def build_parser() -> argparse.ArgumentParser:

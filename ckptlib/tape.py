@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
@@ -65,17 +66,19 @@ class Tape:
 
     def __init__(self):
         self._entries: list[Entry] | None = []  # None once backward has begun
-        self._leaves: list[Var] = []
+        self._leaves: WeakSet[Var] = WeakSet()  # weak: nobody can read the grad of a variable that is gone
         self._slots = 0
 
     def var(self, value: Tensor) -> Var:
         """A variable to differentiate by. It shares the tensor's storage: nothing is copied."""
         if not isinstance(value, Tensor) or not value.is_floating_point():
             found = value.dtype if isinstance(value, Tensor) else type(value).__name__
-            raise TypeError(f"var: found {found}, expected a floating-point tensor. Pass constants to the ops directly.")
-        self._leaves.append(self._new(value.detach()))
-        return self._leaves[-1]
+            raise TypeError(f"var: found {found}, expected a floating-point tensor. Constants need no var().")
+        leaf = self._new(value.detach())
+        self._leaves.add(leaf)
+        return leaf
 
+    @torch.no_grad()
     def apply(self, forward: Callable, vjp: Callable, *args: Any, **kwargs: Any) -> Var | Tensor:
         """Run an op on the variables' values, and remember what the gradients of those variables need.
 
@@ -83,16 +86,11 @@ class Tape:
         """
         arguments = inspect.signature(forward).bind(*args, **kwargs).arguments
         self._check_arguments(forward.__name__, arguments)
-        variables = {name: a for name, a in arguments.items() if isinstance(a, Var)}
-        with torch.no_grad():
-            y, saved = forward(**{name: getattr(variables.get(name), "value", a) for name, a in arguments.items()})
-        if not variables:
+        y, saved = forward(**{name: a.value if isinstance(a, Var) else a for name, a in arguments.items()})
+        if not any(isinstance(a, Var) for a in arguments.values()):
             return y
-        for name, var in variables.items():
-            if var.value.dtype != y.dtype:
-                raise TypeError(f"{forward.__name__}: {name} is {var.value.dtype}, y is {y.dtype}. Cast inputs first.")
         out = self._new(y)
-        self._entries.append(_entry(forward, vjp, arguments, variables, saved, out))
+        self._entries.append(_entry(forward.__name__, vjp, arguments, saved, out))
         return out
 
     def __getattr__(self, op: str) -> Callable[..., Var | Tensor]:
@@ -101,23 +99,23 @@ class Tape:
             raise AttributeError(f"a tape has no op {op!r}. It has {ops}; run your own with apply(forward, vjp, ...).")
         return lambda *args, **kwargs: self.apply(getattr(rules, op), getattr(rules, f"{op}_vjp"), *args, **kwargs)
 
+    @torch.no_grad()
     def backward(self, outputs: Var | Sequence[Var], dys: Tensor | Sequence[Tensor] | None = None) -> None:
-        """Set `grad` of the variables to the gradient of Σ outputs · dys, and leave it None where that depends on none.
+        """Set `grad` of every variable to the gradient of Σ outputs · dys; it stays None where no output depends on it.
 
         Several outputs go into one call. dys may be left out for scalars, where it is 1.
         """
         grads = self._seed(outputs, dys)
         entries, self._entries = self._entries, None
-        leaves, self._leaves = self._leaves, []
-        while entries:  # last first: by the time an op's turn comes, every use of its output has sent its gradient
-            entry = entries.pop()  # what it saved is freed after its turn
+        while entries:  # last first: when an op's turn comes, every use of its output has already sent its gradient
+            entry = entries.pop()  # with it goes what it saved
             dy = grads.pop(entry.output, None)
             if dy is not None:  # None: no output depends on this op
-                for slot, dx in _pull_back(entry, dy):
-                    grads[slot] = grads[slot] + dx if slot in grads else dx  # not +=: dx may be the dy of another op
-        for leaf in leaves:
+                for slot, dx in _pull_back(entry, dy):  # never +=, since add_vjp sends one dy to both its inputs
+                    grads[slot] = grads[slot] + dx if slot in grads else dx
+        for leaf in self._leaves:
             if leaf.slot in grads:
-                leaf.grad = grads.pop(leaf.slot).clone()  # its own: add_vjp sends one tensor to both inputs
+                leaf.grad = grads.pop(leaf.slot).clone()  # its own copy, for the same reason
 
     def saved(self) -> Iterator[tuple[str, str, Tensor]]:
         """What the tape keeps: (op, name, tensor), in the order it was saved."""
@@ -140,18 +138,20 @@ class Tape:
         return Var(self, value, self._slots)
 
     def _seed(self, outputs: Var | Sequence[Var], dys: Tensor | Sequence[Tensor] | None) -> dict[int, Tensor]:
-        """Slot -> gradient, for the outputs themselves. An output given twice counts twice."""
-        self._check_unplayed()
-        outputs = [outputs] if isinstance(outputs, Var) else list(outputs)
-        dys = [dys] if isinstance(dys, Tensor) else list(dys or [None] * len(outputs))
+        """Slot -> gradient of the outputs themselves. An output given twice counts twice."""
+        outputs = list(outputs) if isinstance(outputs, Sequence) else [outputs]
+        dys = [dys] if isinstance(dys, Tensor) else [None] * len(outputs) if dys is None else list(dys)
         self._check_arguments("backward", {f"output {i}": y for i, y in enumerate(outputs)})
+        if len(outputs) != len(dys):
+            raise ValueError(f"backward: found {len(dys)} dys for {len(outputs)} outputs, expected one for each.")
         grads: dict[int, Tensor] = {}
         for y, dy in zip(outputs, dys, strict=True):
             if not isinstance(y, Var):
-                raise TypeError(f"backward: found a {type(y).__name__}, expected a Var: no variable leads to a constant.")
-            hint = "Without dys the output must be a scalar, shape (). For the gradient of y.sum() pass torch.ones_like."
-            dy = torch.ones((), dtype=y.value.dtype, device=y.value.device) if dy is None else dy
-            check("backward: dy", dy.shape, y.value.shape, hint)
+                raise TypeError(f"backward: found a {type(y).__name__}, expected a Var. Is everything here a constant?")
+            dy = y.value.new_ones(()) if dy is None else dy
+            check("backward: dy", dy.shape, y.value.shape, "Only a scalar can do without. For y.sum(): dy of ones.")
+            if dy.dtype != y.value.dtype:
+                raise TypeError(f"backward: dy is {dy.dtype}, expected {y.value.dtype}, the dtype of its output.")
             grads[y.slot] = grads[y.slot] + dy if y.slot in grads else dy
         return grads
 
@@ -174,16 +174,23 @@ class Tape:
                 )
 
 
-def _entry(forward, vjp, arguments, variables, saved, out) -> Entry:
-    """Of what the forward saved, keep what the variables' gradients need."""
+def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out: Var) -> Entry:
+    """Of what the forward saved, keep what the gradients of its variables need."""
     names = list(inspect.signature(vjp).parameters)[1:]  # after dy
     needs = getattr(vjp, "needs", dict.fromkeys(arguments, names))
-    needed = {name for variable in variables for name in needs[variable]}
-    saved = dict(zip(names, saved, strict=True))
-    saved = {name: s if name in needed or not isinstance(s, Tensor) else None for name, s in saved.items()}
-    versions = {name: s._version for name, s in saved.items() if isinstance(s, Tensor)}
+    if len(saved) != len(names):
+        raise TypeError(f"{op}: the forward saved {len(saved)} values, its VJP expects {len(names)} after dy: {names}.")
+    variables = {name: a for name, a in arguments.items() if isinstance(a, Var)}
+    for name, a in variables.items():
+        if name not in needs:
+            raise TypeError(f"{op}: {name} is a variable, but the VJP has gradients only for {[*needs]}. detach() it.")
+        if a.value.dtype != out.value.dtype:
+            raise TypeError(f"{op}: {name} is {a.value.dtype}, y is {out.value.dtype}. Cast before tape.var().")
+    needed = {argument for name in variables for argument in needs[name]}
+    kept = {n: s if n in needed or not isinstance(s, Tensor) else None for n, s in zip(names, saved, strict=True)}
+    versions = {name: s._version for name, s in kept.items() if isinstance(s, Tensor)}
     inputs = {n: (variables[n].slot, variables[n].value.shape) if n in variables else None for n in needs}
-    return Entry(forward.__name__, vjp, saved, versions, inputs, out.slot)
+    return Entry(op, vjp, kept, versions, inputs, out.slot)
 
 
 def _pull_back(entry: Entry, dy: Tensor) -> Iterator[tuple[int, Tensor]]:
@@ -192,13 +199,16 @@ def _pull_back(entry: Entry, dy: Tensor) -> Iterator[tuple[int, Tensor]]:
         if entry.saved[name]._version != version:
             raise RuntimeError(
                 f"{entry.op}: {name} was changed in place after it was saved, so the gradient would be wrong. "
-                "Change a copy, or change it after backward."
+                "Change a copy, or wait until after backward."
             )
-    with torch.no_grad():
-        dxs = entry.vjp(dy, **entry.saved)
+    dxs = entry.vjp(dy, **entry.saved)
     dxs = dxs if isinstance(dxs, tuple) else (dxs,)
+    if len(dxs) != len(entry.inputs):
+        raise TypeError(f"{entry.op}: the VJP returned {len(dxs)} gradients, expected one each for {[*entry.inputs]}.")
     for (name, target), dx in zip(entry.inputs.items(), dxs, strict=True):
         if target is not None:
             slot, shape = target
+            if dx is None:
+                raise TypeError(f"{entry.op}: the VJP returned None for {name}, which is a variable.")
             check(f"{entry.op}: the gradient of {name}", dx.shape, shape, "A gradient has the shape of its variable.")
             yield slot, dx

@@ -1,7 +1,7 @@
 """What does each op's derivative need?
 
-An op is two functions. The forward returns its output and what it saves. The vector-Jacobian product (VJP) takes dy, the
-gradient of the loss with respect to the output, then what was saved, and returns one gradient per input:
+An op is two functions. The forward returns its output and what it saves. The vector-Jacobian product (VJP) takes dy,
+the gradient of the loss with respect to the output, then what was saved, and returns one gradient per input:
 
     y, saved = softmax(x)
     dx = softmax_vjp(dy, *saved)
@@ -175,8 +175,8 @@ def layer_norm(x: Tensor, w: Tensor | None = None, b: Tensor | None = None, eps:
     for name, t in (("w", w), ("b", b)):
         if t is not None:
             check(f"layer_norm: {name}", t.shape, x.shape[-1:], "It has one number per feature, not one per row.")
-    var, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    rstd = (var + eps).rsqrt()  # eps keeps a constant row finite
+    mean = x.mean(-1, keepdim=True)
+    rstd = ((x - mean).square().mean(-1, keepdim=True) + eps).rsqrt()  # eps keeps a constant row finite
     y = (x - mean) * rstd
     y = y if w is None else y * w
     return (y if b is None else y + b), (x, mean, rstd, w)

@@ -111,7 +111,6 @@ class Segment:
 def splice(first: Block, last: Block, *blocks: Block) -> None:
     """Put `blocks` in the place of the neighbours `first` ... `last`."""
     left, right = first.prev, last.next
-    first.prev = last.next = None  # a dead block must not keep its old neighbours alive
     for block in (*blocks, right):
         if left is not None:
             left.next = block

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
+
+import torch
 
 from . import gpu as real
-from .allocator import AllocatorRules, CachingAllocator
+from .allocator import CUDA_RULES, AllocatorRules, CachingAllocator
 from .as_cuda import as_cuda
 from .events import Trace
 from .presets import Gpu, preset
-from .profiled import Hidden, profiled
+from .profiled import Hidden, profiled, reconcile
 from .simulate import simulate
 from .table import Table, mib
 from .timeline import Change, Mark, Timeline, of_trace
@@ -34,6 +37,7 @@ class Measurement:
     hidden: list[Hidden] | None = None  # temporaries inside CPU kernels that no trace of ops sees; None if not looked for
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what the simulation cannot know
     counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
+    history: list[tuple[str, int]] | None = None  # a real CUDA allocator's actions and block sizes, in order
 
     @property
     def peak(self) -> int:
@@ -79,8 +83,9 @@ def measure(
     *,
     fake: bool = False,
     builds: bool = False,
+    hidden: bool = False,
     gpu: str | Gpu = "a100",
-    rules: AllocatorRules | None = None,
+    rules: AllocatorRules = CUDA_RULES,
     capacity: int | None = None,
 ) -> Measurement:
     """Run `fn` once and tell what memory it needed.
@@ -89,48 +94,65 @@ def measure(
               them on `gpu`; "cuda" or another accelerator: what its allocator really counted.
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
     builds    `fn` is the set-up and returns the step: what it leaves alive was there before, and only the step counts.
+    hidden    on the CPU, also list temporaries inside kernels, which only the profiler sees.
     rules     the allocator's constants; `capacity`, the GPU's bytes: running out raises OutOfMemory (simulation only).
 
     Tensors that exist already when `fn` starts count from the start, as soon as the run touches them.
     """
     if not callable(fn):
         raise TypeError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
+    if hidden and (device != "cpu" or fake):
+        raise ValueError("hidden=True asks the CPU's own allocator: it needs device='cpu' and real tensors")
     if device == "cpu":
-        with _hidden_if(not fake) as hidden:
-            trace = _run(fn, fake, builds)
-        line, marks = of_trace(trace)
-        return Measurement(device, line, trace, marks, hidden=hidden(trace))
+        return _on_cpu(_Run(fn, fake, builds), hidden)
     if device == SIMULATED:
-        chosen = preset(gpu)
-        trace = _run(fn, fake, builds, as_cuda(chosen))
-        sim = simulate(trace, chosen, rules, capacity)
-        return Measurement(
-            f"{device} ({chosen.name})",
-            sim.timeline,
-            trace,
-            sim.marks,
-            sim.allocator.peak_reserved,
-            sim.allocator,
-            unknowns=sim.unknowns,
-        )
+        return _simulated(_Run(fn, fake, builds), preset(gpu), rules, capacity)
     real.require(device)  # says so clearly if there is no such device here
     if fake:
         raise ValueError(f"fake tensors take no memory on {device!r}: measure them with device='sim:cuda' or 'cpu'")
+    return _on_gpu(_Run(fn, fake, builds), device)
+
+
+class _Run(NamedTuple):
+    fn: Callable[[], object]
+    fake: bool
+    builds: bool
+
+    def trace(self, on_step: Callable[[], None] = lambda: None, **options: object) -> Trace:
+        with recording(self.fake, **options) as recorder:
+            step = self.fn
+            if self.builds:
+                step = self.fn()
+                if not callable(step):
+                    raise TypeError(f"builds=True, so fn must return the step to measure; it returned {step!r:.80}")
+                recorder.settle()
+            on_step()
+            result = step()
+            recorder.close()  # before `result` dies: its caller would have kept it
+            del result
+        return recorder.trace
+
+
+def _on_cpu(run: _Run, hidden: bool) -> Measurement:
+    with profiled() if hidden else nullcontext() as readings:
+        trace = run.trace(markers=hidden)
+    line, marks = of_trace(trace)
+    found = reconcile(readings, trace).hidden if hidden else None
+    return Measurement("cpu", line, trace, marks, hidden=found)
+
+
+def _simulated(run: _Run, gpu: Gpu, rules: AllocatorRules, capacity: int | None) -> Measurement:
+    with as_cuda(gpu) as cuda:
+        trace = run.trace(is_host=cuda.is_host)
+    sim = simulate(trace, gpu, rules, capacity)
+    peak_reserved = sim.allocator.peak_reserved
+    device = f"{SIMULATED} ({gpu.name})"
+    return Measurement(device, sim.timeline, trace, sim.marks, peak_reserved, sim.allocator, unknowns=sim.unknowns)
+
+
+def _on_gpu(run: _Run, device: str) -> Measurement:
     with real.counting(device) as counted:
-        trace = _run(fn, False, builds, on_settle=counted.reset, on_backward=counted.forward_ends)
-    line, marks = of_trace(trace, device)
-    return Measurement(device, line, trace, marks, counted.reserved, counted=(counted.peak, counted.forward_peak))
-
-
-def _run(fn, fake, builds, context=None, on_settle=None, on_backward=None) -> Trace:
-    with recording(fake, on_backward) as recorder, context or contextlib.nullcontext():
-        step = fn
-        if builds:
-            step = fn()
-            if not callable(step):
-                raise TypeError(f"builds=True: fn must return the step to measure, but it returned {type(step).__name__}")
-            recorder.settle()
-            if on_settle:
-                on_settle()
-        result = step()  # noqa: F841  (alive until the trace ends: the caller would hold it too)
-    return recorder.trace
+        trace = run.trace(on_step=counted.reset, on_backward=counted.forward_ends)
+    line, marks = of_trace(trace, torch.device(device).type)
+    peaks = (counted.peak, counted.forward_peak)
+    return Measurement(device, line, trace, marks, counted.reserved, counted=peaks, history=counted.history)

@@ -5,7 +5,7 @@ sums to a buffer, and the last to finish adds the buffer up. The buffer is alloc
 one 4-byte semaphore per group of blocks, and both are freed when the kernel has been launched.
 
 All of it follows ATen/native/cuda/Reduce.cuh (`setReduceConfig`, `global_memory_size`, `semaphore_size`) and the
-order of dimensions in ATen/TensorIterator.cpp; the names are theirs. The same since torch 1.12.
+order of dimensions in ATen/TensorIterator.cpp; it has been the same in all of torch 2.x, on CUDA.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import torch
 
-from .allocator import AllocatorRules, Block, CachingAllocator
+from .allocator import CUDA_RULES, AllocatorRules, Block, CachingAllocator
 from .events import Event, Op, Storage, Trace
 from .kernels import held, uses_cublas, uses_cublaslt
 from .presets import Gpu
@@ -25,9 +25,9 @@ class Simulation:
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what could not be predicted, and why
 
 
-def simulate(trace: Trace, gpu: Gpu, rules: AllocatorRules | None = None, capacity: int | None = None) -> Simulation:
+def simulate(trace: Trace, gpu: Gpu, rules: AllocatorRules = CUDA_RULES, capacity: int | None = None) -> Simulation:
     """Replay `trace` on `gpu`. With a capacity, running out of it raises OutOfMemory at the op that would have."""
-    return _Replay(trace, gpu, CachingAllocator(rules or AllocatorRules(), capacity)).run()
+    return _Replay(trace, gpu, CachingAllocator(rules, capacity)).run()
 
 
 class _Replay:
@@ -85,12 +85,13 @@ class _Replay:
 
     def library_workspaces(self, op: Op) -> list[tuple[Block, Storage]]:
         """What cuBLAS keeps per handle, and cuBLASLt takes per call. Backward's thread has a handle of its own."""
+        if not uses_cublas(op):
+            return []
+        gpu, passing = self.gpu, []
         thread = "backward" if op.phase in ("backward", "recompute") else "forward"
-        passing = []
-        for library, nbytes, used, kept in (
-            ("cuBLASLt", self.gpu.cublaslt_workspace, uses_cublaslt(op, self.gpu), self.gpu.cublaslt_kept),
-            ("cuBLAS", self.gpu.cublas_workspace, uses_cublas(op), True),
-        ):
+        cublas = ("cuBLAS", gpu.cublas_workspace, True, True)
+        lt = ("cuBLASLt", gpu.cublaslt_workspace, uses_cublaslt(op, gpu), gpu.cublaslt_kept)
+        for library, nbytes, used, kept in (cublas, lt) if gpu.cublaslt_kept else (lt, cublas):
             if used and nbytes and (library, thread) not in self.workspaces:
                 entry = self.alloc(nbytes, _extra(op, "workspace", f"{library} workspace, {thread} thread"))
                 if kept:

@@ -112,6 +112,7 @@ def of_trace(trace: Trace, device: str = "cpu") -> tuple[Timeline, list[Mark]]:
         if event.kind == "mark":
             marks.append(Mark(event.label, total, high, None))
             high = total
+        if event.kind not in ("alloc", "free"):
             continue
         storage = trace.storages[event.storage]
         if storage.device == device and storage.nbytes:

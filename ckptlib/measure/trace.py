@@ -47,8 +47,8 @@ def recording(fake: bool = False, **options: Any) -> Iterator[Recorder]:
     """As `trace`, but yields the recorder: for measurements that steer it."""
     if _current() is not None:
         raise RuntimeError("a trace is already running in this thread: leave it before you start another one")
-    with FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext():
-        recorder = Recorder(fake, **options)
+    with FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext() as fake_mode:
+        recorder = Recorder(fake_mode, **options)
         try:
             with recorder:
                 yield recorder
@@ -66,10 +66,17 @@ def _current() -> Recorder | None:
 class Recorder(TorchDispatchMode):
     """Sees every op below autograd. A storage is new if no op saw it before; a weak reference tells when it dies."""
 
-    def __init__(self, fake: bool, markers: bool = False, on_backward: Callable[[], None] | None = None):
+    def __init__(
+        self,
+        fake: FakeTensorMode | None,
+        markers: bool = False,
+        on_backward: Callable[[], None] | None = None,
+        is_host: Callable[[Tensor], bool] = lambda t: False,
+    ):
         super().__init__()
         self.trace = Trace()
         self._fake = fake
+        self._is_host = is_host  # whether a tensor would stay in the host's memory, were this a GPU
         self._markers = markers  # wrap each op in a profiler range
         self._on_backward = on_backward  # called once, when backward is about to run its first op
         self._index: dict[int, int] = {}  # address of a live storage -> its index in trace.storages
@@ -118,6 +125,8 @@ class Recorder(TorchDispatchMode):
             op.outputs = tuple(_tensors(self._describe(out, made_by=op)))
         finally:
             self._op = -1
+        if self._fake:  # torch keeps weak references to fake tensors here, and refuses model.to(dtype) because of them
+            self._fake.fake_tensor_converter.meta_converter.tensor_memo.clear()
         return out
 
     def mark(self, label: str) -> None:
@@ -142,6 +151,10 @@ class Recorder(TorchDispatchMode):
             return {k: self._describe(v, made_by) for k, v in x.items()}
         return x
 
+    def storage_of(self, t: Tensor) -> Storage:
+        """The record of a dense tensor's storage, which counts as there from the start if no op has touched it."""
+        return self.trace.storages[self._see(t, None)]
+
     def _see(self, t: Tensor, made_by: Op | None) -> int:
         storage = t.untyped_storage()
         index = self._index.get(storage._cdata)
@@ -150,8 +163,8 @@ class Recorder(TorchDispatchMode):
             index = None
         if index is None:
             index = self._add(t, storage, made_by)
-        if index not in self._watched and t.requires_grad and t.grad_fn is None:
-            self._watch(t, index)
+        if index not in self._watched and t.requires_grad and t.grad_fn is None and torch.is_grad_enabled():
+            self._watch(t, index)  # gradients on: not yet while a model is initialised or converted
         return index
 
     def _add(self, t: Tensor, storage: torch.UntypedStorage, made_by: Op | None) -> int:
@@ -166,7 +179,7 @@ class Recorder(TorchDispatchMode):
             category=_category(t, made_by),
             shape=tuple(t.shape),
             dtype=t.dtype,
-            device=t.device.type,
+            device="host" if self._is_host(t) else t.device.type,
             address=storage.data_ptr() if self._markers else 0,
         )
         self.trace.storages.append(record)
@@ -209,7 +222,7 @@ class Recorder(TorchDispatchMode):
             if parameter.grad is not None:
                 self._label(parameter.grad, "gradient", name)
         for x in _tensors(list(args), Tensor):
-            record = self.trace.storages[self._see(plain_parts(x)[0], None)]
+            record = self.storage_of(plain_parts(x)[0])
             if record.category == "activation" and not record.module:
                 record.category = "input"
 
@@ -226,7 +239,7 @@ class Recorder(TorchDispatchMode):
 
     def _optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
         for parameter, state in optimizer.state.items():
-            owner = self.trace.storages[self._see(plain_parts(parameter)[0], None)]
+            owner = self.storage_of(plain_parts(parameter)[0])
             if owner.category in ("activation", "input"):  # a bare tensor that somebody optimizes
                 owner.category = "parameter"
             for t in _tensors(state, Tensor):

@@ -1,0 +1,83 @@
+# Everything is installed into .venv, by pip, from pyproject.toml and constraints.txt.
+#
+#   make lab                      open the book in JupyterLab
+#   make test                     run every test
+#   make lint                     ruff
+#   make bench                    run the benchmarks, one script per claim
+#   PYTHON=python3.12 make test   choose the interpreter that .venv is made with
+#   make test ARGS="-k doctor"    pass options on to pytest (and, with lab, to JupyterLab)
+
+PYTHON ?= python3
+ARGS ?=
+
+# Always `.venv/bin/python -m …`: scripts with a `#!` line break when the folder's name is long or has a space.
+RUN := .venv/bin/python
+# INSTALLING becomes INSTALLED when pip has finished, so an install that was cut short does not count.
+INSTALLING := .venv-installing
+INSTALLED := .venv/.installed
+
+.PHONY: lab test lint bench
+.DELETE_ON_ERROR:
+
+lab: $(INSTALLED)
+	PATH="$$PWD/.venv/bin:$$PATH" $(RUN) -m jupyterlab --ServerApp.root_dir="$$PWD" \
+		--LabApp.default_url=/lab/tree/book/00_setup_check.ipynb --LabApp.news_url=None \
+		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
+		$$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS)
+
+# One thread each: two workers that both use every core only wait for one another.
+test: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --maxprocesses 4 $(ARGS)
+
+lint: $(INSTALLED)
+	$(RUN) -m ruff check .
+
+bench: $(INSTALLED)
+	@for script in tests/bench/*.py; do echo "== $$script"; $(RUN) "$$script" || exit 1; done
+
+
+# ---- .venv ----
+
+define CHECK_PYTHON
+import sys
+version = "%d.%d" % sys.version_info[:2]
+if sys.version_info < (3, 11):
+    sys.exit(sys.executable + " is Python " + version + ", and 3.11 or newer is needed."
+             " Choose another interpreter: PYTHON=python3.12 make test")
+try:
+    import ensurepip, venv
+except ImportError:
+    sys.exit(sys.executable + " cannot make virtual environments."
+             " On Debian and Ubuntu: sudo apt-get install python" + version + "-venv")
+endef
+export CHECK_PYTHON
+
+WHICH := import sys; print(ascii((sys.version, sys.base_prefix)))
+
+# Why the .venv that exists cannot be used as it is; empty when it can. The package is installed in place (pip's -e), so
+# a moved folder leaves it pointing at nothing. The interpreter is compared only when PYTHON was really given.
+FAULT := $(shell \
+	if [ -e $(INSTALLING) ]; then echo "the last install was cut short"; \
+	elif [ ! -e .venv ]; then :; \
+	elif ! $(RUN) -c "" 2>/dev/null; then echo "its interpreter is gone"; \
+	elif [ -e $(INSTALLED) ] && [ "$$(cat $(INSTALLED))" != "$$(pwd -P)" ]; then echo "the folder has moved"; \
+	elif [ "$(origin PYTHON)" = file ]; then :; \
+	elif [ "$$($(RUN) -c '$(WHICH)')" != "$$("$(PYTHON)" -c '$(WHICH)' 2>&1)" ]; then echo "$(PYTHON) is another Python"; \
+	fi)
+
+ifneq ($(FAULT),)
+.PHONY: $(INSTALLED)
+endif
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@command -v "$(PYTHON)" >/dev/null || \
+		{ echo "$(PYTHON) was not found. Choose an interpreter: PYTHON=python3.12 make test" >&2; exit 1; }
+	@"$(PYTHON)" -c "$$CHECK_PYTHON"
+ifneq ($(FAULT),)
+	@echo "Making .venv again: $(FAULT)."
+endif
+	@echo "Installing into .venv. The first time takes some minutes."
+	@rm -f $(INSTALLED) && touch $(INSTALLING)
+	@if [ -n "$(FAULT)" ] || [ ! -e .venv ]; then "$(PYTHON)" -m venv --clear .venv; fi
+	@$(RUN) -m pip install --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@pwd -P > $(INSTALLING) && mv $(INSTALLING) $(INSTALLED)

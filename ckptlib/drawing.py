@@ -1,0 +1,214 @@
+"""How do the book's figures look? Colours, hatches, labels that do not collide, and the same SVG bytes every time."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path as Outline
+from matplotlib.textpath import text_to_path
+
+
+class Look(NamedTuple):
+    colour: str
+    hatch: str = ""
+    edge: str = "white"  # of the hatch, too
+    ink: str = "black"  # of text on it
+
+
+# The eight colours of Okabe and Ito, each with a hatch, so that neighbours differ in grey as well.
+# In the order in which they are stacked: what changes least is at the bottom.
+LOOKS = {
+    "parameter": Look("#0072B2", ink="white"),
+    "buffer": Look("#000000", ink="white"),
+    "optimizer state": Look("#CC79A7", "\\\\\\\\"),
+    "workspace": Look("#E69F00", "xxx"),
+    "input": Look("#56B4E9", "---"),
+    "gradient": Look("#009E73", "////"),
+    "activation": Look("#D55E00"),
+    "temporary": Look("#F0E442"),
+    "untagged": Look("#8C8C8C", "|||"),
+    "free": Look("#F7F7F7", "////", "#C4C4C4"),
+}
+SIZE, SMALL = 8.5, 7.5  # points
+WIDTH = 7.6  # inches: 730 pixels in JupyterLab at 100 %
+LINE = 0.17  # inches from one line of text to the next
+_RC = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so a label is as wide on every machine
+    "font.size": SIZE,
+    "axes.labelsize": SIZE,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "hatch.linewidth": 0.7,
+    "svg.fonttype": "none",  # text stays text: small, searchable, read aloud
+    "svg.hashsalt": "ckptlib",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The book's settings inside, the reader's own again outside. Use it for figures of your own, too."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RC)
+        yield
+
+
+def svg(figure: Figure, alt: str) -> str:
+    """The figure as SVG text, the same for the same figure, with `alt` for those who cannot see it."""
+    with style(), io.StringIO() as file:
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+        text = file.getvalue()
+    text = text[text.index("<svg") :]
+    # A hundredth of a point is enough, and a notebook spends 12 bytes on each new line.
+    text = re.sub(r' d="[^"]*"', lambda d: re.sub(r"(\.\d\d)\d+", r"\1", re.sub(r" *\n", "", d[0])), text)
+    title = alt.split(". ")[0].rstrip(".")
+    return text.replace(">", f' role="img">\n <title>{escape(title)}</title>\n <desc>{escape(alt)}</desc>', 1)
+
+
+@dataclass(repr=False)
+class Drawing:
+    """A matplotlib figure and what it says in words. Jupyter shows the SVG, or the words where SVG is not trusted."""
+
+    figure: Figure
+    alt: str
+
+    def svg(self) -> str:
+        return svg(self.figure, self.alt)
+
+    def save(self, path: str | Path) -> None:
+        """As SVG, or as what else the file's name ends in."""
+        if Path(path).suffix == ".svg":
+            Path(path).write_text(self.svg(), encoding="utf-8")
+        else:
+            with style():
+                self.figure.savefig(path, dpi=192)
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": self.alt}
+
+
+def unit(nbytes: int) -> tuple[int, str]:
+    """The largest unit that the bytes fill, and its name: MiB is 2**20 B."""
+    return next(((2**p, name) for p, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if nbytes >= 2**p), (1, "B"))
+
+
+def size(nbytes: int) -> str:
+    """
+    >>> size(101_040_640), size(512)
+    ('96.36 MiB', '512 B')
+    """
+    per, name = unit(nbytes)
+    return f"{nbytes / per:,.2f} {name}" if per > 1 else f"{nbytes:,} B"
+
+
+def look(category: str) -> Look:
+    if category not in LOOKS:
+        raise ValueError(f"no colour for category {category!r}: expected one of {', '.join(LOOKS)}")
+    return LOOKS[category]
+
+
+def sheet(height: float) -> tuple[Figure, Axes]:
+    """An empty figure, and invisible axes all over it whose unit is the inch: for labels and keys."""
+    figure = Figure(figsize=(WIDTH, height), dpi=96)
+    ax = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, height), zorder=2)
+    ax.set_axis_off()
+    ax.patch.set_visible(False)
+    return figure, ax
+
+
+def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    w, h = figure.get_size_inches()
+    return figure.add_axes((left / w, bottom / h, width / w, height / h))
+
+
+def fill(ax: Axes, category: str, outline: Outline, **options: object) -> None:
+    """Fill in the category's colour and hatch. The artist's label is the category's name."""
+    paint = look(category)
+    options = {"fc": paint.colour, "ec": paint.edge, "hatch": paint.hatch, "linewidth": 0, "label": category, **options}
+    ax.add_artist(PathPatch(outline, **options))
+
+
+def boxes(*corners: tuple[float, float, float, float]) -> Outline:
+    """One outline of many rectangles (left, bottom, right, top): a tenth of the SVG that many patches make."""
+    polygons = [[(x, y), (x1, y), (x1, y1), (x, y1)] for x, y, x1, y1 in corners]
+    return Outline.make_compound_path_from_polys(np.array(polygons))
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, size: float = SIZE) -> float:
+    """In inches, from the font itself: no renderer, so the same everywhere."""
+    return text_to_path.get_text_width_height_descent(text, FontProperties("DejaVu Sans", size=size), False)[0] / 72
+
+
+def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
+    """Centres as near to the wanted ones as it takes for labels of these sizes not to overlap.
+
+    >>> spread([5, 5, 9.9], [1, 1, 1], 0, 10)
+    [5, 6.0, 9.5]
+    """
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    centres = list(wanted)
+    edge = low
+    for i in order:
+        centres[i] = max(centres[i], edge + sizes[i] / 2)
+        edge = centres[i] + sizes[i] / 2
+    edge = high
+    for i in reversed(order):
+        centres[i] = min(centres[i], edge - sizes[i] / 2)
+        edge = centres[i] - sizes[i] / 2
+    return centres
+
+
+def swatch(ax: Axes, x: float, y: float, category: str, text: str) -> None:
+    """A small box in the category's look, and text: ax is a sheet's, (x, y) the middle of the left edge."""
+    fill(ax, category, boxes((x, y - 0.05, x + 0.16, y + 0.05)))
+    ax.text(x + 0.22, y, text, va="center_baseline")
+
+
+def key(entries: Sequence[tuple[str, str]]) -> list[list[tuple[float, str, str]]]:
+    """Lines of (x, category, text) that fit the sheet's width."""
+    lines, x = [[]], 0.1
+    for category, text in entries:
+        width = 0.22 + text_width(text)
+        if lines[-1] and x + width > WIDTH - 0.1:
+            lines.append([])
+            x = 0.1
+        lines[-1].append((x, category, text))
+        x += width + 0.2
+    return lines
+
+
+def draw_key(ax: Axes, top: float, lines: Sequence[Sequence[tuple[float, str, str]]]) -> None:
+    for i, line in enumerate(lines):
+        for x, category, text in line:
+            swatch(ax, x, top - (i + 0.5) * LINE, category, text)
+
+
+def label_inside(ax: Axes, box: tuple[float, float, float, float], category: str, texts: Sequence[str], inch: float) -> None:
+    """The first of the texts that fits into the box (left, bottom, right, top), if one does; `inch` in units of x."""
+    left, bottom, right, top = box
+    fitting = [text for text in texts if (text_width(text, SMALL) + 0.1) * inch < right - left]
+    if fitting:
+        paint = look(category)
+        ground = {"fc": paint.colour, "ec": "none", "pad": 0.8} if paint.hatch else None
+        options = {"fontsize": SMALL, "color": paint.ink, "bbox": ground, "zorder": 5}
+        ax.text((left + right) / 2, (bottom + top) / 2, fitting[0], ha="center", va="center_baseline", **options)

@@ -1,0 +1,231 @@
+"""Which ops would this program run on CUDA? A context in which a CPU, or a fake CPU, dispatches those.
+
+Eager PyTorch does not run the same ops everywhere: dropout's mask, attention, the optimizer's loop and autocast's lists
+differ by device. Inside `as_cuda()` they are CUDA's, so a trace of shapes, dtypes and saved tensors is CUDA's trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils import _foreach_utils
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .as_cuda_autocast import Casts
+from .as_cuda_host import asks_for_overflow, is_host, run_on_host, runs_on_host
+from .as_cuda_kernels import KERNELS
+from .as_cuda_paths import OURS, UnknownOnCuda, below_autocast, register
+from .presets import DEFAULT, Gpu, preset
+
+__all__ = ["Cuda", "UnknownOnCuda", "as_cuda", "is_host"]
+
+_ENGINE = "_engine_run_backward"  # the one Python function through which torch starts its backward engine
+_ADD = torch.ops.aten.add.Tensor
+
+
+@contextlib.contextmanager
+def as_cuda(gpu: str | Gpu = DEFAULT) -> Iterator[Cuda]:
+    """Run the block's CPU tensors through the ops that `gpu` would run: `with as_cuda("a100"), tracer: ...`.
+
+    Enter it before a tracer, which then sees CUDA's ops and not how we imitate them; before or after FakeTensorMode.
+    Values stay right, except that attention's own dropout is not drawn.
+    """
+    cuda = Cuda(preset(gpu))
+    with _installed(cuda), _visited(), cuda:
+        yield cuda
+
+
+class Cuda(TorchDispatchMode):
+    """Stands below the tracer: runs what only CUDA can run, keeps host tensors real, adds gradients up in place."""
+
+    def __init__(self, gpu: Gpu):
+        super().__init__()
+        self.gpu = gpu
+        self.casts = Casts()
+        self.flipped: list[dict] = []  # parameter groups whose `foreach` we set for the step under way
+        self._maker: dict[int, Any] = {}  # storage of a gradient -> the autograd node that made it
+        self._task = -1
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # or torch would wrap every call below, and import its compiler to do so
+
+    def is_host(self, t: Tensor) -> bool:
+        """Whether `t` would be in the host's memory: leave its storage out of the device's."""
+        return is_host(t)
+
+    def close(self) -> None:
+        self.unflip()  # what a step that raised left behind
+        self.casts.clear()
+        self._maker.clear()
+
+    def unflip(self) -> None:
+        while self.flipped:
+            self.flipped.pop()["foreach"] = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        with below_autocast():
+            if runs_on_host(func, args, kwargs):
+                return run_on_host(func, args, kwargs)
+            if asks_for_overflow(func, args):
+                return 0.0
+            node = self._node()
+            if func is _ADD and node is not None and not kwargs and self._adds_up(node, *args):
+                return args[0].add_(args[1])
+            kernel = KERNELS.get(func)
+            out = kernel(self.gpu, *args, **kwargs) if kernel else func(*args, **kwargs)
+            if node is not None:
+                self._remember(node, out)
+            return out
+
+    # ---- gradients that meet -----------------------------------------------------------------------------------------
+    # torch/csrc/autograd/input_buffer.cpp adds a second gradient to the first in place, if nobody else holds that one,
+    # but never while a dispatch mode is active. With tied weights that is a whole embedding of memory.
+
+    def _node(self) -> Any:
+        task = torch._C._current_graph_task_id()
+        if task == -1 or torch.is_grad_enabled():
+            return None
+        if task != self._task:
+            self._task = task
+            self._maker.clear()
+        node = torch._C._current_autograd_node()
+        return None if node is None else (node.name(), node._sequence_nr())
+
+    def _remember(self, node: Any, out: Any) -> None:
+        for t in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(t, Tensor) and t.layout is torch.strided:
+                self._maker[t.untyped_storage()._cdata] = node
+
+    def _adds_up(self, node: Any, first: Any, second: Any) -> bool:
+        """Is this the engine, adding to a gradient that an earlier node made and that only the engine holds?"""
+        if not isinstance(second, Tensor) or first.shape != second.shape or first.dtype is not second.dtype:
+            return False
+        if self._maker.get(first.untyped_storage()._cdata, node) == node:
+            return False  # made by this node: a step of its formula, not its result
+        modes = _modes_below_engine()
+        alone = first._use_count() == 3 + modes and torch._C._storage_Use_Count(first.untyped_storage()._cdata) == 2
+        return bool(modes) and alone and torch._prims_common.is_non_overlapping_and_dense(first)
+
+
+def _modes_below_engine() -> int:
+    """How many dispatch modes stand between us and the engine; 0 if Python code of the program called the op."""
+    frame, modes, name = sys._getframe(1), 0, ""
+    while frame is not None and frame.f_code.co_name != _ENGINE:
+        name = frame.f_code.co_name
+        modes += name == "__torch_dispatch__"
+        frame = frame.f_back
+    return modes if frame is not None and name == "__torch_dispatch__" else 0
+
+
+# --- the process-wide parts: in place while some thread is in a context, and idle in the threads that are not ----------
+
+_lock = threading.Lock()
+_local = threading.local()  # .stack: the contexts this thread is in
+_everywhere: list[Cuda] = []  # the contexts of all threads
+_undo: list[Callable[[], None]] = []
+
+
+def _mine() -> list[Cuda]:
+    return _local.__dict__.setdefault("stack", [])
+
+
+def _current() -> tuple[Gpu, Casts]:
+    """Of this thread, or of the newest context: the engine may lend a deep backward a thread of its own."""
+    cuda = (_mine() or _everywhere)[-1]
+    return cuda.gpu, cuda.casts
+
+
+@contextlib.contextmanager
+def _installed(cuda: Cuda) -> Iterator[None]:
+    with _lock:
+        if not _everywhere:
+            _install()
+        _everywhere.append(cuda)
+    _mine().append(cuda)
+    try:
+        yield
+    finally:
+        _mine().remove(cuda)
+        cuda.close()
+        with _lock:
+            _everywhere.remove(cuda)
+            while _undo and not _everywhere:
+                _undo.pop()()
+
+
+def _install() -> None:
+    _undo.extend(library._destroy for library in register(_current))
+    _undo.append(register_optimizer_step_pre_hook(_before_step).remove)
+    _undo.append(register_optimizer_step_post_hook(_after_step).remove)
+    # torch.autocast("cuda") and GradScaler("cuda") ask these two module functions whether to disable themselves, and
+    # autocast ends by calling the third. A patch is the only way in; each asks the original in every other thread.
+    _patch(torch.cuda.amp.common, "amp_definitely_not_available", lambda original: not _mine() and original())
+    _patch(torch.cuda, "is_bf16_supported", lambda original, *a, **kw: bool(_mine()) or original(*a, **kw))
+    _patch(torch, "clear_autocast_cache", _clear_casts)
+    # Fake parameters are of another type than torch.Tensor, which is all that clip_grad_norm_ asks for on a CPU.
+    _foreach_utils._foreach_supported_types.append(FakeTensor)
+    _undo.append(lambda: _foreach_utils._foreach_supported_types.remove(FakeTensor))
+
+
+def _patch(module: Any, name: str, replacement: Callable) -> None:
+    original = getattr(module, name)
+    setattr(module, name, functools.wraps(original)(functools.partial(replacement, original)))
+    _undo.append(lambda: setattr(module, name, original))
+
+
+def _clear_casts(original: Callable[[], None]) -> None:
+    for cuda in _mine():
+        cuda.casts.clear()
+    original()
+
+
+@contextlib.contextmanager
+def _visited() -> Iterator[None]:
+    """Let this thread's ops come by `as_cuda_paths`. Autograd hands the setting on to the threads of its backward."""
+    device = torch._C._get_privateuse1_backend_name()
+    before = torch.is_autocast_enabled(device)
+    torch.set_autocast_enabled(device, True)
+    try:
+        with torch._C._IncludeDispatchKeyGuard(OURS):
+            yield
+    finally:
+        torch.set_autocast_enabled(device, before)
+
+
+# --- optimizers: torch/optim/optimizer.py `_default_to_fused_or_foreach` -----------------------------------------------
+
+
+def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+    for cuda in _mine()[-1:]:
+        for group in optimizer.param_groups:
+            if _would_be_foreach(optimizer, group):
+                group["foreach"] = True
+                cuda.flipped.append(group)
+
+
+def _after_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+    for cuda in _mine()[-1:]:
+        cuda.unflip()
+
+
+def _would_be_foreach(optimizer: torch.optim.Optimizer, group: dict) -> bool:
+    """CUDA's default if the program says neither foreach nor fused: one call for the tensors of all parameters."""
+    if group.get("foreach", False) is not None or group.get("fused") is not None or group.get("differentiable"):
+        return False
+    modules = (sys.modules[kind.__module__] for kind in type(optimizer).__mro__)
+    if not any(hasattr(module, "_default_to_fused_or_foreach") for module in modules):
+        return False  # Adafactor, Muon, SparseAdam and LBFGS never ask
+    if isinstance(optimizer, torch.optim.Adam) and isinstance(group["lr"], Tensor) and not group["capturable"]:
+        return False
+    return all(type(p) in (Tensor, torch.nn.Parameter, FakeTensor) for p in group["params"])

@@ -1,0 +1,106 @@
+"""Which tensors would stay in the host's memory, were the program on a GPU? An optimizer's step counters, mostly.
+
+On a CPU every tensor's device says "cpu", so what stands for the host has to be remembered. It is remembered by
+storage: views of a host tensor are on the host too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import _disable_current_modes
+
+_MADE_OF_NUMBERS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
+_ZEROS = torch.ops.aten.zeros.default
+# `torch.zeros(())` without a device. Elsewhere in torch.optim, zeros are made on the parameter's device.
+_ZEROS_ON_HOST = ("torch.optim.adadelta", "torch.optim.rmsprop", "torch.optim.rprop")
+_ON_DEVICE = ("torch.optim.asgd", "torch.optim.swa_utils")  # these name the parameter's device
+_READ = torch.ops.aten._local_scalar_dense.default
+
+# A weak reference keeps the address of a dead storage from being given to a new one, so addresses are good keys.
+_host: dict[int, StorageWeakRef] = {}
+
+
+def is_host(t: Tensor) -> bool:
+    """Whether `t` would be on the host in a CUDA program. False for everything made outside `as_cuda()`."""
+    return bool(_host) and t.layout is torch.strided and t.untyped_storage()._cdata in _host
+
+
+def mark_host(t: Tensor) -> Tensor:
+    """Remember that `t` stands for a tensor in the host's memory."""
+    for address in [address for address, ref in _host.items() if ref.expired()]:
+        del _host[address]
+    storage = t.untyped_storage()
+    _host[storage._cdata] = StorageWeakRef(storage)
+    return t
+
+
+def host_scalar(dtype: torch.dtype = torch.int64) -> Tensor:
+    """A new real scalar on the host, whatever modes are active: a seed that CUDA's kernels take from the CPU."""
+    with _disable_current_modes():
+        return mark_host(torch.zeros((), dtype=dtype))
+
+
+def runs_on_host(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether `func` would run on the host: it makes a host tensor, or everything it reads is one."""
+    if func in _MADE_OF_NUMBERS and _caller().startswith("torch.optim"):
+        return _caller() not in _ON_DEVICE
+    if func is _ZEROS and not args[0] and _caller() in _ZEROS_ON_HOST:
+        return True
+    return bool(_host) and _all_host((args, kwargs))
+
+
+def run_on_host(func: Callable, args: tuple, kwargs: dict) -> Any:
+    """Run for real, even under FakeTensorMode, so that `.item()` has an answer; what comes out is on the host too."""
+    with unset_fake_temporarily():
+        out = func(*args, **kwargs)
+    for t in _tensors(out):
+        if not is_host(t):
+            mark_host(t)
+    return out
+
+
+def asks_for_overflow(func: Any, args: tuple) -> bool:
+    """Whether GradScaler asks a fake tensor if a gradient overflowed. A fake run assumes that none did."""
+    return func is _READ and _caller() == "torch.amp.grad_scaler" and not type(args[0]) is Tensor
+
+
+def _all_host(x: Any) -> bool:
+    found = False
+    for t in _tensors(x):
+        if not is_host(t):
+            return False
+        found = True
+    return found
+
+
+def _tensors(x: Any) -> Iterator[Tensor]:
+    if isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            yield from _tensors(y)
+    elif isinstance(x, dict):
+        yield from _tensors(tuple(x.values()))
+
+
+def _caller() -> str:
+    """Name of the module whose Python code called the op: the first one above the dispatch modes."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith("ckptlib.measure") and not _is_dispatch(frame, name):
+            return name
+        frame = frame.f_back
+    return ""
+
+
+def _is_dispatch(frame: Any, module: str) -> bool:
+    between = ("torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo", "contextlib")
+    return frame.f_code.co_name == "__torch_dispatch__" or module.startswith(between)

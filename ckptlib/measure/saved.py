@@ -1,0 +1,144 @@
+"""What does autograd remember? One row per storage that is kept for backward, and who asked for it."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from .events import Storage
+from .storages import plain_parts
+from .table import Table
+from .trace import Recorder, recording
+
+
+@dataclass
+class Saved:
+    """One storage that autograd keeps. `shape` is that of the tensor saved; `nbytes` is the whole storage's."""
+
+    kind: str  # "activation", "parameter", "buffer" or "input"
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    nbytes: int
+    module: str
+    name: str
+    asked: Counter[str] = field(default_factory=Counter)  # autograd node -> how often it saved this storage
+
+    @property
+    def op(self) -> str:
+        return ", ".join(f"{node} x{n}" if n > 1 else node for node, n in self.asked.items())
+
+
+class SavedTensors(list[Saved]):
+    """The rows, in the order in which they were first saved; shows itself as a table."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(row.nbytes for row in self)
+
+    def of(self, kind: str) -> SavedTensors:
+        """The rows of one kind: `saved.of("activation").nbytes` is the activation memory."""
+        return SavedTensors(row for row in self if row.kind == kind)
+
+    def table(self) -> Table:
+        rows = [
+            (r.op, r.module, r.kind, "x".join(map(str, r.shape)) or "scalar", str(r.dtype).removeprefix("torch."), r.nbytes)
+            for r in self
+        ]
+        storages = f"{len(self)} storage{'s' * (len(self) != 1)}"
+        title = f"{storages}, {self.nbytes:,} B" if self else "no saved tensors"
+        return Table(title, ("saved by", "module", "kind", "shape", "dtype", "bytes"), rows)
+
+    def __str__(self) -> str:
+        return str(self.table()) if self else "no saved tensors"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_() if self else "<p>no saved tensors</p>"
+
+
+def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
+    """Run `fn` and list every tensor that autograd keeps in the graph of what it returns.
+
+    Memory is storages: a view, an alias, or a tensor that two ops save is one row. Not listed, because autograd does
+    not keep them as tensors: Python numbers, shapes, and what a custom Function hangs on its ctx by hand.
+
+    >>> x = torch.ones(256, 64, requires_grad=True)
+    >>> saved_tensors(lambda: x * 3).nbytes, saved_tensors(lambda: x * x).nbytes
+    (0, 65536)
+    """
+    if not callable(fn):
+        raise TypeError(f"saved_tensors needs a function to call, got {type(fn).__name__}: try lambda: {{your call}}")
+    with recording(fake) as recorder:
+        keeper = _Keeper(recorder)
+        with torch.autograd.graph.saved_tensors_hooks(keeper.pack, keeper.unpack):
+            result = fn()
+        return keeper.rows(result)
+
+
+class _Ticket:
+    """Stands in the graph for one saved tensor, and lives as long as the graph keeps it."""
+
+    __slots__ = ("tensor", "node", "__weakref__")
+
+    def __init__(self, tensor: Tensor, node: int):
+        self.tensor, self.node = tensor, node
+
+
+class _Keeper:
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+        self.tickets: list[weakref.ref[_Ticket]] = []
+
+    def pack(self, tensor: Tensor) -> _Ticket:
+        # The node that saves has just taken its sequence number; its name is only known once the graph is complete.
+        ticket = _Ticket(tensor, torch._C._autograd._get_sequence_nr() - 1)
+        self.tickets.append(weakref.ref(ticket))
+        return ticket
+
+    @staticmethod
+    def unpack(ticket: _Ticket) -> Tensor:
+        return ticket.tensor
+
+    def rows(self, result: Any) -> SavedTensors:
+        kept = [ticket for ref in self.tickets if (ticket := ref()) is not None]
+        if not kept and (self.tickets or result is None):
+            raise ValueError(
+                f"fn returned {type(result).__name__}, and of {len(self.tickets)} tensors that autograd saved none was "
+                "still kept then: the graph was gone. Return the loss from fn, and do not call backward inside it."
+            )
+        names = self.node_names(result)
+        rows: dict[int, Saved] = {}
+        for ticket in kept:
+            for part in plain_parts(ticket.tensor):
+                storage = self.recorder.storage_of(part)
+                row = rows.setdefault(storage.index, _row(storage, part))
+                row.asked[names.get(ticket.node, "?")] += 1
+        return SavedTensors(rows.values())
+
+    def node_names(self, result: Any) -> dict[int, str]:
+        """Autograd's names for the nodes of the result's graph; the op's own name where the graph is out of reach."""
+        names: dict[int, str] = {}
+        for op in self.recorder.trace.ops:
+            names.setdefault(op.node, op.name)
+        nodes = [t.grad_fn for t in tree_leaves(result) if isinstance(t, Tensor) and t.grad_fn is not None]
+        seen = set(nodes)
+        while nodes:
+            node = nodes.pop()
+            names[node._sequence_nr()] = node.name()
+            following = {n for n, _ in node.next_functions if n is not None} - seen
+            seen |= following
+            nodes += following
+        return names
+
+
+def _row(storage: Storage, saved: Tensor) -> Saved:
+    kind = storage.category if storage.category in ("parameter", "buffer", "input") else "activation"
+    return Saved(kind, tuple(saved.shape), saved.dtype, storage.nbytes, storage.module, storage.name)

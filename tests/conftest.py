@@ -1,0 +1,46 @@
+"""Shared by all tests: one thread each, and no test that is skipped in silence where it should have run."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from ckptlib import doctor
+
+torch.set_num_threads(1)  # test processes run side by side
+
+CHECKS = {
+    "bubblewrap": lambda: doctor.bubblewrap().ok,
+    "chromium": lambda: doctor.chromium().ok,
+    "git": lambda: shutil.which("git") is not None,
+    "make": lambda: shutil.which("make") is not None,
+}
+
+
+def _need(component: str) -> None:
+    if CHECKS[component]():
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{component} is missing: .ci/run should have installed it")
+    pytest.skip(f"{component} is missing: see `ckptlib doctor`")
+
+
+@pytest.fixture(scope="session")
+def need():
+    """`need("bubblewrap")` skips the test where that does not work; under CI=true the test fails instead."""
+    return _need
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's folder."""
+    return Path(__file__).resolve().parent.parent
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("browser"):
+        _need("chromium")
+    if item.get_closest_marker("gpu") and not torch.accelerator.is_available():
+        pytest.skip("needs a real accelerator")  # no package brings one, so this is a skip in CI too

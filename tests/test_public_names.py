@@ -1,0 +1,60 @@
+"""Is every public name there, and does `import ckptlib` stay free of charge?"""
+
+import inspect
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import ckptlib as ck
+
+
+def in_new_process(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("name", ck.__all__)
+def test_every_public_name_resolves_and_is_listed(name):
+    assert getattr(ck, name) is not None
+    assert name in dir(ck)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'checkpont'"):
+        _ = ck.checkpont
+
+
+def test_importing_the_package_loads_nothing_but_the_standard_library():
+    code = """
+import sys
+before = {*sys.modules}
+import ckptlib
+print(*{name.split(".")[0] for name in {*sys.modules} - before})
+"""
+    assert set(in_new_process(code).split()) - set(sys.stdlib_module_names) == {"ckptlib"}
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["import ckptlib.measure.saved", "from ckptlib import saved_tensors", "from ckptlib import measure"],
+)
+def test_measure_is_a_function_and_a_package_whatever_was_imported_first(first):
+    code = f"""
+{first}
+import ckptlib as ck
+from ckptlib.measure.saved import saved_tensors
+try:
+    ck.measure("not callable")
+except (TypeError, ck.CkptError) as error:
+    print(callable(ck.measure), saved_tensors is ck.saved_tensors)
+"""
+    assert in_new_process(code) == "True True"
+
+
+def test_measure_shows_the_functions_signature_and_source_and_survives_pickling():
+    from ckptlib.measure.measurement import measure
+
+    assert inspect.signature(ck.measure) == inspect.signature(measure)
+    assert inspect.getsource(ck.measure) == inspect.getsource(measure)
+    assert pickle.loads(pickle.dumps(ck.measure)) is ck.measure
