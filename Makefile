@@ -17,11 +17,10 @@ INSTALLING := .venv-installing
 INSTALLED := .venv/.installed
 
 .PHONY: lab test lint bench
-.DELETE_ON_ERROR:
 
 lab: $(INSTALLED)
 	PATH="$$PWD/.venv/bin:$$PATH" $(RUN) -m jupyterlab --ServerApp.root_dir="$$PWD" \
-		--LabApp.default_url=/lab/tree/book/00_setup_check.ipynb --LabApp.news_url=None \
+		--LabApp.default_url=/lab/tree/book/00_setup_check.ipynb \
 		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
 		$$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS)
 

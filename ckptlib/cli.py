@@ -81,6 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         return args.run(args)
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        sys.stdout = None
+        return 0
     except CkptError as error:
         print(f"ckptlib: {error}", file=sys.stderr)
         return 2

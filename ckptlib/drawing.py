@@ -32,15 +32,15 @@ class Look(NamedTuple):
 # The eight colours of Okabe and Ito, each with a hatch, so that neighbours differ in grey as well.
 # In the order in which they are stacked: what changes least is at the bottom.
 LOOKS = {
-    "parameter": Look("#0072B2", ink="white"),
+    "parameter": Look("#0072B2", "\\\\\\\\", ink="white"),
     "buffer": Look("#000000", ink="white"),
-    "optimizer state": Look("#CC79A7", "\\\\\\\\"),
+    "optimizer state": Look("#CC79A7", "+++"),
     "workspace": Look("#E69F00", "xxx"),
     "input": Look("#56B4E9", "---"),
     "gradient": Look("#009E73", "////"),
     "activation": Look("#D55E00"),
     "temporary": Look("#F0E442"),
-    "untagged": Look("#8C8C8C", "|||"),
+    "untagged": Look("#8C8C8C", "||||"),
     "free": Look("#F7F7F7", "////", "#C4C4C4"),
 }
 SIZE, SMALL = 8.5, 7.5  # points
@@ -203,7 +203,7 @@ def draw_key(ax: Axes, top: float, lines: Sequence[Sequence[tuple[float, str, st
             swatch(ax, x, top - (i + 0.5) * LINE, category, text)
 
 
-def label_inside(ax: Axes, box: tuple[float, float, float, float], category: str, texts: Sequence[str], inch: float) -> None:
+def label_inside(ax: Axes, box: Sequence[float], category: str, texts: Sequence[str], inch: float) -> None:
     """The first of the texts that fits into the box (left, bottom, right, top), if one does; `inch` in units of x."""
     left, bottom, right, top = box
     fitting = [text for text in texts if (text_width(text, SMALL) + 0.1) * inch < right - left]

@@ -14,7 +14,6 @@ torch.set_num_threads(1)  # test processes run side by side
 CHECKS = {
     "bubblewrap": lambda: doctor.bubblewrap().ok,
     "chromium": lambda: doctor.chromium().ok,
-    "git": lambda: shutil.which("git") is not None,
     "make": lambda: shutil.which("make") is not None,
 }
 

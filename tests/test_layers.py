@@ -15,7 +15,7 @@ ORDER = (
     *("recompute",),
     *("transformer", "fit"),
     *("grading",),
-    *("style", "plots", "widgets", "book"),
+    *("drawing", "chart", "plots", "widgets", "book"),
     *("cli",),
 )
 

@@ -21,7 +21,7 @@ from torch.utils import _foreach_utils
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .as_cuda_autocast import Casts
-from .as_cuda_host import asks_for_overflow, is_host, run_on_host, runs_on_host
+from .as_cuda_host import asks_for_overflow, is_host, is_machinery, run_on_host, runs_on_host
 from .as_cuda_kernels import KERNELS
 from .as_cuda_paths import OURS, UnknownOnCuda, below_autocast, register
 from .presets import DEFAULT, Gpu, preset
@@ -115,17 +115,19 @@ class Cuda(TorchDispatchMode):
             return False  # made by this node: a step of its formula, not its result
         modes = _modes_below_engine()
         alone = first._use_count() == 3 + modes and torch._C._storage_Use_Count(first.untyped_storage()._cdata) == 2
-        return bool(modes) and alone and torch._prims_common.is_non_overlapping_and_dense(first)
+        return bool(modes) and alone and torch._prims_common.is_non_overlapping_and_dense_or_false(first)
 
 
 def _modes_below_engine() -> int:
     """How many dispatch modes stand between us and the engine; 0 if Python code of the program called the op."""
-    frame, modes, name = sys._getframe(1), 0, ""
+    frame, modes, foreign = sys._getframe(1), 0, False
     while frame is not None and frame.f_code.co_name != _ENGINE:
-        name = frame.f_code.co_name
-        modes += name == "__torch_dispatch__"
+        if frame.f_code.co_name == "__torch_dispatch__":
+            modes, foreign = modes + 1, False
+        elif not is_machinery(frame):
+            foreign = True
         frame = frame.f_back
-    return modes if frame is not None and name == "__torch_dispatch__" else 0
+    return 0 if frame is None or foreign else modes
 
 
 # --- the process-wide parts: in place while some thread is in a context, and idle in the threads that are not ----------

@@ -68,7 +68,8 @@ class Casts:
         if not (is_weight and dtype is self.dtype() and torch.is_autocast_cache_enabled()):
             return x.to(dtype)
         if x not in self._kept:
-            self._kept[x] = x.to(dtype)
+            with torch.enable_grad():  # so that a cast first made under no_grad can still be trained through
+                self._kept[x] = x.to(dtype)
         return self._kept[x]
 
 
@@ -86,12 +87,14 @@ def recast(name: str, casts: Casts, low: torch.dtype, args: tuple, kw: dict, op:
     if name in FLOAT_OUT or name in FLOAT_APPENDED:
         if name in FLOAT_OUT and not is_eligible(args[0]):
             return args, kw
-        given = dict(zip((a.name for a in op._schema.arguments), args, strict=False)) | kw
+        given = dict(zip((a.name for a in op._schema.arguments[1:]), args[1:], strict=False)) | kw
         if given.get("dtype") is None:
             given["dtype"] = torch.float32 if is_eligible(args[0]) else args[0].dtype
-        return (), given
+        return args[:1], given
     to = low if name in LOWER else torch.float32 if name in FLOAT else _widest((args, kw), low)
-    return casts.cast(args, to), {key: casts.cast(value, to) for key, value in kw.items()}
+    # Last argument first: the order in which GCC evaluates them, and so in which CUDA's copies are allocated.
+    named = {key: casts.cast(value, to) for key, value in reversed(kw.items())}
+    return tuple(casts.cast(x, to) for x in reversed(args))[::-1], named
 
 
 def _widest(x: Any, low: torch.dtype) -> torch.dtype:

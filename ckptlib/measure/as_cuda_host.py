@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -34,8 +35,9 @@ def is_host(t: Tensor) -> bool:
 
 def mark_host(t: Tensor) -> Tensor:
     """Remember that `t` stands for a tensor in the host's memory."""
-    for address in [address for address, ref in _host.items() if ref.expired()]:
-        del _host[address]
+    if len(_host).bit_count() == 1:  # at powers of two: seldom enough to cost nothing
+        for address in [address for address, ref in _host.items() if ref.expired()]:
+            del _host[address]
     storage = t.untyped_storage()
     _host[storage._cdata] = StorageWeakRef(storage)
     return t
@@ -92,15 +94,13 @@ def _tensors(x: Any) -> Iterator[Tensor]:
 
 def _caller() -> str:
     """Name of the module whose Python code called the op: the first one above the dispatch modes."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if not name.startswith("ckptlib.measure") and not _is_dispatch(frame, name):
-            return name
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_machinery(frame):
         frame = frame.f_back
-    return ""
+    return "" if frame is None else frame.f_globals.get("__name__", "")
 
 
-def _is_dispatch(frame: Any, module: str) -> bool:
-    between = ("torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo", "contextlib")
-    return frame.f_code.co_name == "__torch_dispatch__" or module.startswith(between)
+def is_machinery(frame: FrameType) -> bool:
+    """Whether `frame` is a step on the way from a program's line to a kernel: a dispatch mode, or torch's wrapping of one."""
+    ours = ("ckptlib.measure", "torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo", "contextlib")
+    return frame.f_code.co_name == "__torch_dispatch__" or frame.f_globals.get("__name__", "").startswith(ours)

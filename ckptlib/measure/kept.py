@@ -38,7 +38,8 @@ class LookOn(saved_tensors_hooks):
 
     def pack(self, tensor: Tensor) -> Kept:
         try:
-            packed = self.below[0](tensor) if self.below else tensor
+            # detach: an output that its own node keeps would refer back to the node, and neither would ever be freed
+            packed = self.below[0](tensor) if self.below else tensor.detach()
         except Exception:  # checkpoint stops its recomputation here, after it has stored this last tensor
             self.tell([tensor])()
             raise

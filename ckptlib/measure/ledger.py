@@ -83,6 +83,7 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
     `ledger(build)` runs `build()`, which returns (model, step), and counts what it leaves as there before the step.
     With fake=True, when nothing is allocated, this is the only way: the model must be built of fake tensors, too.
 
+    >>> import torch
     >>> model, x = nn.Linear(8, 8), torch.ones(4, 8)
     >>> account = ledger(model, lambda: model(x).sum().backward())
     >>> account.by_category["parameter"] == account.by_category["gradient"] == 4 * (8 * 8 + 8)
@@ -91,7 +92,7 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
     if step is None and isinstance(model, nn.Module):
         raise TypeError("ledger needs the step to run: ledger(model, step), or ledger(build) with a build() of both")
     if fake and step is not None:
-        raise TypeError("fake=True: a model that exists is real. Use ledger(build, fake=True), build() -> (model, step)")
+        raise TypeError("fake=True needs a fake model: use ledger(build, fake=True), with a build() of model and step")
     with recording(fake) as recorder:
         if step is None:
             model, step = _built(model)
@@ -133,18 +134,22 @@ def _adopt(recorder: Recorder, model: nn.Module) -> None:
 
 # ---- from the trace -------------------------------------------------------------------------------------------------
 def _account(trace: Trace, model: nn.Module, device: str) -> Ledger:
-    here = {s.index for s in trace.storages if s.device == device}
-    kept = _activations(trace)
+    here = [s for s in trace.storages if s.device == device]
+    activations, before = _activations(trace), set(trace.before)
     columns: dict[str, set[int]] = {column: set() for column in COLUMNS}
-    for index in here:
-        columns[_column(trace.storages[index], kept, trace)].add(index)
+    for storage in here:
+        column = storage.category
+        if column in ("activation", "temporary"):
+            made = "activation" if storage.index in activations else "temporary"
+            column = "input" if storage.index in before else made
+        columns[column].add(storage.index)
     name = type(model).__name__
     paths = [path or name for path, _ in model.named_modules()] + [OUTSIDE]
     modules = {path: dict.fromkeys(COLUMNS, 0) for path in paths}
     for column, members in columns.items():
         for storage in _most_at_once(trace, members):
             modules[_owner(storage, modules)][column] += storage.nbytes
-    return Ledger(name, modules, peak=sum(s.nbytes for s in _most_at_once(trace, here)))
+    return Ledger(name, modules, peak=sum(s.nbytes for s in _most_at_once(trace, {s.index for s in here})))
 
 
 def _activations(trace: Trace) -> set[int]:
@@ -162,24 +167,14 @@ def _activations(trace: Trace) -> set[int]:
     return kept if began else alive
 
 
-def _column(storage: Storage, kept: set[int], trace: Trace) -> str:
-    if storage.category not in ("activation", "temporary"):
-        return storage.category
-    if storage.index in kept:
-        return "activation"
-    return "temporary"
-
-
-def _most_at_once(trace: Trace, members: Iterable[int]) -> list[Storage]:
+def _most_at_once(trace: Trace, members: set[int]) -> list[Storage]:
     """Those of `members` that are alive together at the first moment at which their bytes sum to the most."""
-    members = set(members)
     changes = [(i, 1) for i in trace.before if i in members]
-    start = len(changes)
     changes += [(e.storage, 1 if e.kind == "alloc" else -1) for e in trace.events if e.storage in members]
     total = most = moment = 0
     for n, (index, sign) in enumerate(changes, 1):
         total += sign * trace.storages[index].nbytes
-        if total > most or n == start:
+        if total > most:
             most, moment = total, n
     alive: dict[int, None] = {}
     for index, sign in changes[:moment]:

@@ -26,8 +26,8 @@ class Saved:
     shape: tuple[int, ...]
     dtype: torch.dtype
     nbytes: int
-    module: str
-    name: str
+    module: str  # in which it was first saved
+    name: str  # of a parameter or buffer
     asked: Counter[str] = field(default_factory=Counter)  # autograd node -> how often it saved this storage
 
     @property
@@ -114,31 +114,32 @@ class _Keeper:
                 f"fn returned {type(result).__name__}, and of {len(self.tickets)} tensors that autograd saved none was "
                 "still kept then: the graph was gone. Return the loss from fn, and do not call backward inside it."
             )
-        names = self.node_names(result)
+        ops = {op.node: op for op in reversed(self.recorder.trace.ops)}  # a node's first op: the one it was made for
+        names = _node_names(result)
         rows: dict[int, Saved] = {}
         for ticket in kept:
+            op = ops.get(ticket.node)
             for part in plain_parts(ticket.tensor):
                 storage = self.recorder.storage_of(part)
-                row = rows.setdefault(storage.index, _row(storage, part))
-                row.asked[names.get(ticket.node, "?")] += 1
+                if storage.index not in rows:
+                    rows[storage.index] = _row(storage, part, op.module if op else "")
+                rows[storage.index].asked[names.get(ticket.node) or (op.name if op else "?")] += 1
         return SavedTensors(rows.values())
 
-    def node_names(self, result: Any) -> dict[int, str]:
-        """Autograd's names for the nodes of the result's graph; the op's own name where the graph is out of reach."""
-        names: dict[int, str] = {}
-        for op in self.recorder.trace.ops:
-            names.setdefault(op.node, op.name)
-        nodes = [t.grad_fn for t in tree_leaves(result) if isinstance(t, Tensor) and t.grad_fn is not None]
-        seen = set(nodes)
-        while nodes:
-            node = nodes.pop()
-            names[node._sequence_nr()] = node.name()
-            following = {n for n, _ in node.next_functions if n is not None} - seen
-            seen |= following
-            nodes += following
-        return names
+
+def _node_names(result: Any) -> dict[int, str]:
+    """Sequence number -> name, for the autograd nodes that the result's graph still reaches."""
+    nodes = [t.grad_fn for t in tree_leaves(result) if isinstance(t, Tensor) and t.grad_fn is not None]
+    names, seen = {}, set(nodes)
+    while nodes:
+        node = nodes.pop()
+        names[node._sequence_nr()] = node.name()
+        following = {n for n, _ in node.next_functions if n is not None} - seen
+        seen |= following
+        nodes += following
+    return names
 
 
-def _row(storage: Storage, saved: Tensor) -> Saved:
+def _row(storage: Storage, saved: Tensor, module: str) -> Saved:
     kind = storage.category if storage.category in ("parameter", "buffer", "input") else "activation"
-    return Saved(kind, tuple(saved.shape), saved.dtype, storage.nbytes, storage.module, storage.name)
+    return Saved(kind, tuple(saved.shape), saved.dtype, storage.nbytes, module, storage.name)

@@ -1,4 +1,4 @@
-"""Is a replay linear in its events? 10^5 and 10^6 mallocs and frees, time per event, and the ratio of the two.
+"""Is a replay linear in its events? 10^5 and 10^6 mallocs and frees, CPU time per event, and the ratio of the two.
 
     python tests/bench/allocator_speed.py
 
@@ -40,16 +40,16 @@ def random_order(events: int, slots: int = 5_000) -> Plan:
 
 
 def seconds(plan: list[tuple[int, int]], rules: AllocatorRules) -> tuple[float, int]:
-    """Time of a replay, and the free blocks it ends with."""
+    """CPU time of a replay, and the free blocks it ends with."""
     allocator = CachingAllocator(rules)
     blocks = {}
-    start = time.perf_counter()
+    start = time.process_time()
     for slot, nbytes in plan:
         if nbytes < 0:
             allocator.free(blocks.pop(slot))
         else:
             blocks[slot] = allocator.malloc(nbytes)
-    elapsed = time.perf_counter() - start
+    elapsed = time.process_time() - start
     return elapsed, sum(not block.allocated for segment in allocator.segments for block in segment.blocks)
 
 

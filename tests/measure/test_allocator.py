@@ -207,7 +207,7 @@ def test_expandable_pages_come_back_one_by_one():
 
 
 def test_expandable_segment_out_of_addresses():
-    """A segment has addresses for 9/8 of the GPU, in whole pages. A request that fits nowhere else opens a second one."""
+    """A segment has addresses for 9/8 of the GPU, in whole pages. What fits in none of its gaps opens a second one."""
     gpu = CachingAllocator(EXPANDABLE, capacity=100 * MiB)
     a = gpu.malloc(40 * MiB)
     gpu.malloc(20 * MiB)
