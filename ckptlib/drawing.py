@@ -39,7 +39,7 @@ LOOKS = {
     "input": Look("#56B4E9", "---"),
     "gradient": Look("#009E73", "////"),
     "activation": Look("#D55E00"),
-    "temporary": Look("#F0E442"),
+    "temporary": Look("#F0E442", "\\\\\\", "#B8AB00"),
     "untagged": Look("#8C8C8C", "||||"),
     "free": Look("#F7F7F7", "////", "#C4C4C4"),
 }
@@ -74,11 +74,30 @@ def svg(figure: Figure, alt: str) -> str:
     with style(), io.StringIO() as file:
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         text = file.getvalue()
-    text = text[text.index("<svg") :]
-    # A hundredth of a point is enough, and a notebook spends 12 bytes on each new line.
-    text = re.sub(r' d="[^"]*"', lambda d: re.sub(r"(\.\d\d)\d+", r"\1", re.sub(r" *\n", "", d[0])), text)
+    text = re.sub(r' d="([^"]*)"', lambda d: f' d="{_short(d[1])}"', text[text.index("<svg") :])
+    text = re.sub(r' transform="rotate\(-0[^"]*"|(?<=\n) +', "", text)
+    text = text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")  # Verdana is as wide
     title = alt.split(". ")[0].rstrip(".")
-    return text.replace(">", f' role="img">\n <title>{escape(title)}</title>\n <desc>{escape(alt)}</desc>', 1)
+    return text.replace(">", f' role="img">\n<title>{escape(title)}</title>\n<desc>{escape(alt)}</desc>', 1)
+
+
+def _short(path: str) -> str:
+    """The same path in a third of the letters: hundredths of a point, and H and V where it is level or upright.
+
+    >>> _short("M 1.23456 2 \\nL 7 2 \\nL 7 9.5 \\nz\\n")
+    'M1.23 2H7V9.5z'
+    """
+    words, last = [], ["", ""]
+    for command, numbers in re.findall("([MLQCz])([^MLQCz]*)", path):
+        point = [f"{float(n):.2f}".rstrip("0").rstrip(".") for n in numbers.split()]
+        if command == "L" and point[0] == last[0]:
+            words.append(f"V{point[1]}")
+        elif command == "L" and point[1] == last[1]:
+            words.append(f"H{point[0]}")
+        else:
+            words.append(command + " ".join(point))
+        last = point[-2:] or ["", ""]
+    return "".join(words)
 
 
 @dataclass(repr=False)
@@ -156,7 +175,9 @@ def boxes(*corners: tuple[float, float, float, float]) -> Outline:
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float = SIZE) -> float:
     """In inches, from the font itself: no renderer, so the same everywhere."""
-    return text_to_path.get_text_width_height_descent(text, FontProperties("DejaVu Sans", size=size), False)[0] / 72
+    return (
+        text_to_path.get_text_width_height_descent(text, FontProperties(family="DejaVu Sans", size=size), False)[0] / 72
+    )
 
 
 def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
@@ -206,7 +227,8 @@ def draw_key(ax: Axes, top: float, lines: Sequence[Sequence[tuple[float, str, st
 def label_inside(ax: Axes, box: Sequence[float], category: str, texts: Sequence[str], inch: float) -> None:
     """The first of the texts that fits into the box (left, bottom, right, top), if one does; `inch` in units of x."""
     left, bottom, right, top = box
-    fitting = [text for text in texts if (text_width(text, SMALL) + 0.1) * inch < right - left]
+    room = (right - left) / inch - 0.1
+    fitting = [text for text in texts if room > 0.2 and text_width(text, SMALL) < room]
     if fitting:
         paint = look(category)
         ground = {"fc": paint.colour, "ec": "none", "pad": 0.8} if paint.hatch else None

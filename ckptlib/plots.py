@@ -43,7 +43,7 @@ class _Bar(NamedTuple):
 
     @property
     def end(self) -> str:
-        return f"{size(self.total)}  {self.note}".rstrip()
+        return ", ".join(filter(None, (size(self.total), self.note)))
 
 
 @style()
@@ -159,7 +159,7 @@ def allocator_map(run: CachingAllocator | Measurement) -> Drawing:
         titles.append(f"{pool} pool: {total}, {size(used)} of it allocated")
         ranked = sorted(rows, key=lambda segment: -len(segment.blocks))
         drawn = sorted(ranked[:SEGMENTS], key=lambda segment: segment.address)
-        hidden = f" (not drawn: {len(rows) - SEGMENTS} with fewer blocks)" if len(rows) > SEGMENTS else ""
+        hidden = f" ({len(rows) - SEGMENTS} with the fewest blocks not drawn)" if len(rows) > SEGMENTS else ""
         paper.text(0.1, top - 0.22, titles[-1] + hidden, weight="bold")
         _draw_pool(drawing.axes_at(figure, 0.9, top - 0.3 - heights[pool], WIDTH - 1.1, heights[pool]), drawn)
         top -= heights[pool] + 0.8

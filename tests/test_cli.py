@@ -67,7 +67,7 @@ def test_doctor_prints_its_findings_as_json(capsys):
 
 
 def test_every_command_in_the_readme_exists(root):
-    named = set(re.findall(r"ckptlib ([a-z]+)", (root / "README.md").read_text()))
+    named = set(re.findall(r"bin/ckptlib ([a-z]+)", (root / "README.md").read_text()))
     assert {"doctor", "measure"} <= named <= {command.__name__ for command in cli.COMMANDS}
 
 

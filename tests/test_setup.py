@@ -82,8 +82,9 @@ def published_files() -> list[Path]:
     if listing and listing.returncode == 0:
         paths = [ROOT / name for name in listing.stdout.split("\0") if name]
     else:
-        paths = [path for folder in (".ci", ".github", "book", "ckptlib", "tests") for path in (ROOT / folder).rglob("*")]
-        paths = [path for path in [*ROOT.iterdir(), *paths] if path.suffix != ".pyc"]
+        folders = [ROOT / name for name in (".ci", ".github", "book", "ckptlib", "tests")]
+        paths = [*ROOT.iterdir(), *(path for folder in folders for path in folder.rglob("*"))]
+        paths = [path for path in paths if path.suffix != ".pyc"]
     return [path for path in paths if path.is_file()]
 
 
@@ -93,7 +94,7 @@ def test_no_file_tells_where_it_was_made():
     indexes = re.findall(r"(?:index-url|find-links)='([^']*)'", config)
     places = [place for value in indexes for place in value.split() if not re.search(r"py(pi|torch)\.org/", place)]
     places += [str(ROOT), sys.base_prefix]
-    needles = [re.escape(place.rstrip("/") + "/").encode() for place in places if place.count("/") > 1]
+    needles = [re.escape(place.rstrip("/")).encode() + rb"\b" for place in places if place.count("/") > 1]
     needles += [rb"/(?:root|home/\w+|Users/\w+)/\."]
     found = {}
     for path in published_files():

@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils import _foreach_utils
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import DefaultDeviceType
 
 from .as_cuda_autocast import Casts
 from .as_cuda_host import asks_for_overflow, is_host, is_machinery, run_on_host, runs_on_host
@@ -29,6 +30,7 @@ from .presets import DEFAULT, Gpu, preset
 __all__ = ["Cuda", "UnknownOnCuda", "as_cuda", "is_host"]
 
 _ENGINE = "_engine_run_backward"  # the one Python function through which torch starts its backward engine
+_NEVER_ADD = ("MulBackward0",)  # nodes without a sum in their formula: x * x gives two gradients to one place
 _ADD = torch.ops.aten.add.Tensor
 
 
@@ -111,8 +113,8 @@ class Cuda(TorchDispatchMode):
         """Is this the engine, adding to a gradient that an earlier node made and that only the engine holds?"""
         if not isinstance(second, Tensor) or first.shape != second.shape or first.dtype is not second.dtype:
             return False
-        if self._maker.get(first.untyped_storage()._cdata, node) == node:
-            return False  # made by this node: a step of its formula, not its result
+        if self._maker.get(first.untyped_storage()._cdata, node) == node and node[0] not in _NEVER_ADD:
+            return False  # made by this node: perhaps a step of its formula, not its result
         modes = _modes_below_engine()
         alone = first._use_count() == 3 + modes and torch._C._storage_Use_Count(first.untyped_storage()._cdata) == 2
         return bool(modes) and alone and torch._prims_common.is_non_overlapping_and_dense_or_false(first)
@@ -175,6 +177,9 @@ def _install() -> None:
     _patch(torch.cuda.amp.common, "amp_definitely_not_available", lambda original: not _mine() and original())
     _patch(torch.cuda, "is_bf16_supported", lambda original, *a, **kw: bool(_mine()) or original(*a, **kw))
     _patch(torch, "clear_autocast_cache", _clear_casts)
+    # torch.utils.checkpoint restores the autocast of its arguments' device, and takes this one for CPU tensors.
+    _undo.append(functools.partial(DefaultDeviceType.set_device_type, DefaultDeviceType.get_device_type()))
+    DefaultDeviceType.set_device_type("cuda")
     # Fake parameters are of another type than torch.Tensor, which is all that clip_grad_norm_ asks for on a CPU.
     _foreach_utils._foreach_supported_types.append(FakeTensor)
     _undo.append(lambda: _foreach_utils._foreach_supported_types.remove(FakeTensor))
@@ -225,8 +230,8 @@ def _would_be_foreach(optimizer: torch.optim.Optimizer, group: dict) -> bool:
     """CUDA's default if the program says neither foreach nor fused: one call for the tensors of all parameters."""
     if group.get("foreach", False) is not None or group.get("fused") is not None or group.get("differentiable"):
         return False
-    modules = (sys.modules[kind.__module__] for kind in type(optimizer).__mro__)
-    if not any(hasattr(module, "_default_to_fused_or_foreach") for module in modules):
+    kinds = [kind for kind in type(optimizer).__mro__ if kind not in (torch.optim.Optimizer, object)]
+    if not any(hasattr(sys.modules[kind.__module__], "_default_to_fused_or_foreach") for kind in kinds):
         return False  # Adafactor, Muon, SparseAdam and LBFGS never ask
     if isinstance(optimizer, torch.optim.Adam) and isinstance(group["lr"], Tensor) and not group["capturable"]:
         return False

@@ -142,18 +142,18 @@ def _math(call: Attention) -> Tensor:
     Half precision is computed in float32, and the weights are rounded to half for a caller who asks for none.
     """
     low, q, k, v = call.q.dtype, call.q, call.k, call.v
+    mask = additive(call.mask, low)
     if low in HALVES and not torch._C._get_math_sdp_allow_fp16_bf16_reduction():
         q, k, v = q.float(), k.float(), v.float()
-    mask = additive(call.mask, low)
     root = math.sqrt(abs(call.scale) if call.scale is not None else 1 / math.sqrt(q.shape[-1]))
-    q = q * (-root if call.scale is not None and call.scale < 0 else root)
+    q = aten.mul.Scalar(q, -root if call.scale is not None and call.scale < 0 else root)
     if call.causal:
         if mask is not None:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
         mask = additive(torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril(), q.dtype)
     if call.grouped:
         k, v = (t.repeat_interleave(n, -3) if (n := q.shape[-3] // t.shape[-3]) > 1 else t for t in (k, v))
-    scores = torch.matmul(q, k.transpose(-2, -1) * root)  # (N, H, T, S)
+    scores = torch.matmul(q, aten.mul.Scalar(k.transpose(-2, -1), root))  # (N, H, T, S)
     if mask is not None:
         scores.add_(mask)
     weights = torch._safe_softmax(scores, -1)

@@ -24,6 +24,8 @@ aten = torch.ops.aten
 KEY = "AutocastPrivateUse1"
 OURS = DispatchKey.AutocastPrivateUse1
 BELOW_AUTOCAST = _dispatch_keyset_full_after(DispatchKey.AutocastCPU)
+_CPUS = DispatchKeySet(DispatchKey.AutocastCPU)
+_BOTH = _CPUS.add(OURS)
 HALVES = (torch.float16, torch.bfloat16)
 Path = Callable[..., Any]  # (gpu, the op as torch has it, *its arguments) -> its result
 Current = Callable[[], tuple[Gpu, Casts]]
@@ -63,7 +65,7 @@ def _entry(name: str, current: Current) -> Path:
         if low is None or (name == "rms_norm" and gpu.torch_release < (2, 12)):  # pytorch#174824
             return path(gpu, plain, *args, **kw) if path else plain(*args, **kw)
         args, kw = recast(name, casts, low, args, kw, typed)
-        with casts.done(), _excluded(DispatchKey.AutocastCPU):
+        with casts.done(), torch._C._ExcludeDispatchKeyGuard(_CPUS):
             if typed is not op:
                 return typed(*args, **kw)
             return path(gpu, plain, *args, **kw) if path else plain(*args, **kw)
@@ -76,14 +78,9 @@ def _op(name: str) -> Any:
     return getattr(getattr(aten, packet), overload or "default")
 
 
-def _excluded(*keys: DispatchKey) -> Any:
-    keyset = functools.reduce(DispatchKeySet.add, keys[1:], DispatchKeySet(keys[0]))
-    return torch._C._ExcludeDispatchKeyGuard(keyset)
-
-
 def below_autocast() -> Any:
     """A context for the inside of a kernel: nothing is cast there, and nothing comes by here."""
-    return _excluded(OURS, DispatchKey.AutocastCPU)
+    return torch._C._ExcludeDispatchKeyGuard(_BOTH)
 
 
 # --- the paths ---------------------------------------------------------------------------------------------------------

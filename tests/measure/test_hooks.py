@@ -200,6 +200,22 @@ def test_what_other_hooks_leave_of_a_tensor_is_what_counts():
     assert w.stored >= 3 * x.nbytes
 
 
+def test_hooks_that_a_module_brings_along_work_too():
+    class Halved(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sigmoid()
+
+        def forward(self, x: Tensor) -> Tensor:
+            with saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
+                return self.inner(x)
+
+    model, x = nn.Sequential(nn.Linear(8, 8), Halved()), torch.randn(4, 8)
+    with watch(model) as w:
+        model(x).sum().backward()
+    assert (w["0"].stored, w["1.inner"].stored) == (x.nbytes, x.nbytes // 2)
+
+
 def test_the_watch_itself_keeps_no_tensor_alive():
     model = nn.Sequential(nn.Linear(8, 8), nn.Sigmoid())
     with watch(model) as w:
@@ -212,7 +228,7 @@ def test_the_watch_itself_keeps_no_tensor_alive():
 
 
 def test_lazy_parameters_do_not_count_as_activations():
-    model, x = nn.LazyLinear(16), torch.randn(4, 8)
+    model, x = nn.LazyLinear(16), torch.randn(4, 8, requires_grad=True)  # so that the weight is saved, too
     with watch(model) as w:
         model(x)
     assert w.stored == x.nbytes

@@ -214,16 +214,39 @@ def test_forward_alone_remembers_what_backward_would_need():
 
 def test_micro_batches_do_not_add_up():
     model = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
-    batches = [torch.randn(4, 8) for _ in range(3)]
+    batches = [torch.randn(rows, 8) for rows in (4, 6, 2)]
 
     def step() -> None:
         for x in batches:
             model(x).sum().backward()
 
     account = ledger(model, step)
-    assert account.by_category["activation"] == 4 * 8 * 4 + SEED
+    assert account.by_category["activation"] == 6 * 8 * 4 + SEED  # those of the largest
     assert account.by_category["gradient"] == nbytes(model.parameters())
-    assert account.by_category["input"] == 3 * 4 * 8 * 4
+    assert account.by_category["input"] == nbytes(batches)
+
+
+def test_what_a_first_backward_makes_is_no_activation_of_the_second():
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.Tanh()), torch.randn(4, 8, requires_grad=True)
+
+    def step() -> None:
+        (dx,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+        (dx**2).sum().backward()
+
+    account = ledger(model, step)
+    assert account.modules["0"]["activation"] == 0
+    assert account.modules["1"]["activation"] == x.nbytes
+
+
+def test_of_equal_moments_the_first_is_shown():
+    model, x = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))), torch.randn(4, 8)
+
+    @torch.no_grad()
+    def inference() -> None:
+        model(x)
+
+    account = ledger(model, inference)
+    assert [account.modules[path]["temporary"] for path in "0123"] == [x.nbytes, x.nbytes, 0, 0]
 
 
 def test_peak_by_hand():
