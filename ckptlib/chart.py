@@ -106,7 +106,9 @@ class _Chart:
         if counted != self.peak:  # a real allocator rounds up, and knows of memory that is no tensor's
             self.label += f" (allocator: {size(counted)})"
         when = f"during {phases[self.peak_at - 1]}" if self.peak_at else "at the start"
-        self.words = f"{self.label} {when}, forward peak {size(self.forward_peak)}, {len(phases):,} changes"
+        self.words = (
+            f"{self.label} {when}, forward peak {size(self.forward_peak)}, allocations and frees: {len(phases):,}"
+        )
 
     def draw(self, ax: Axes, per: int, top: float) -> None:
         end = self.edges[-1]

@@ -49,7 +49,7 @@ def measure(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--json", action="store_true", help="print bytes as JSON")
 
     def run(args: argparse.Namespace) -> int:
-        from ckptlib.measure.command import measure_target
+        from ckptlib.measure_command import measure_target
 
         print(measure_target(args))
         return 0

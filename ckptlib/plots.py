@@ -52,8 +52,11 @@ def ledger_bars(ledger: Mapping[str, Mapping[str, int]] | Any) -> Drawing:
     bars = ledger.bars() if hasattr(ledger, "bars") else ledger
     if not isinstance(bars, Mapping) or not all(isinstance(parts, Mapping) for parts in bars.values()):
         raise TypeError(f"expected {{label: {{category: bytes}}}} or a ledger, got {type(ledger).__name__}")
-    bars = _largest([_Bar(_end_of(label, 44), parts) for label, parts in bars.items()])
-    words = [f"{b.label} {size(b.total)} ({', '.join(f'{c} {size(n)}' for c, n in b.parts.items())})" for b in bars]
+    bars = _largest([_Bar(_clip(label, 44), parts) for label, parts in bars.items()])
+    words = [
+        f"{b.label} {size(b.total)} ({', '.join(f'{c} {size(n)}' for c, n in b.parts.items())})" for b in bars[:12]
+    ]
+    words += [f"and {len(bars) - 12} more"] * (len(bars) > 12)
     categories = {category: category for bar in bars for category in bar.parts}
     return _draw_bars(bars, categories, f"Bars of bytes by category. {'; '.join(words)}.")
 
@@ -68,7 +71,7 @@ def saved_bars(saved: SavedTensors) -> Drawing:
     common = os.path.commonprefix([path.split(".")[:-1] for path in paths if path])
     bars, kinds = [], Counter()
     for row, path in zip(saved, paths, strict=True):
-        path = _end_of(".".join(path.split(".")[len(common) :]), 28)
+        path = _clip(".".join(path.split(".")[len(common) :]), 28)
         label = " · ".join(filter(None, (path, row.op if len(row.op) <= 26 else row.op[:25] + "…")))
         bars.append(_Bar(label, {row.kind: row.nbytes}, "×".join(map(str, row.shape)) or "scalar"))
         kinds[row.kind] += row.nbytes
@@ -79,8 +82,9 @@ def saved_bars(saved: SavedTensors) -> Drawing:
     return _draw_bars(_largest(bars), keys, alt, title)
 
 
-def _end_of(path: str, length: int) -> str:
-    return path if len(path) <= length else "…" + path[-length + 1 :]
+def _clip(path: str, length: int) -> str:
+    """Without its middle, if it is too long: the layer's number is at the front, the parameter's name at the end."""
+    return path if len(path) <= length else f"{path[: length // 3]}…{path[-(length - length // 3 - 1) :]}"
 
 
 def _largest(bars: list[_Bar]) -> list[_Bar]:
@@ -190,7 +194,7 @@ def _draw_pool(ax: Axes, rows: Sequence[Segment]) -> None:
             places.setdefault(category, []).append((start / per, y - 0.4, x / per, y + 0.4))
     for category, corners in places.items():
         drawing.fill(ax, category, drawing.boxes(*corners), zorder=3)
-    lines = {"fc": "none", "ec": "black", "linewidth": 0.5, "zorder": 4, "clip_on": False}
+    lines = {"fc": "none", "ec": "0.55", "linewidth": 0.7, "zorder": 4, "clip_on": False}
     ax.add_artist(PathPatch(drawing.boxes(*frames), label="blocks", **lines))
 
 

@@ -82,7 +82,8 @@ class Tape:
     def apply(self, forward: Callable, vjp: Callable, *args: Any, **kwargs: Any) -> Var | Tensor:
         """Run an op on the variables' values, and remember what the gradients of those variables need.
 
-        `@needs` on the VJP says what that is; without it, everything saved is kept. Constants in, constant out.
+        `@needs` on the VJP says what that is. Without it everything saved is kept, and the VJP has a result for each
+        floating-point argument. Constants in, constant out.
         """
         arguments = inspect.signature(forward).bind(*args, **kwargs).arguments
         self._check_arguments(forward.__name__, arguments)
@@ -177,7 +178,8 @@ class Tape:
 def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out: Var) -> Entry:
     """Of what the forward saved, keep what the gradients of its variables need."""
     names = list(inspect.signature(vjp).parameters)[1:]  # after dy
-    needs = getattr(vjp, "needs", dict.fromkeys(arguments, names))
+    floats = [n for n, a in arguments.items() if isinstance(a, Var) or torch.is_tensor(a) and a.is_floating_point()]
+    needs = getattr(vjp, "needs", dict.fromkeys(floats, names))
     if len(saved) != len(names):
         raise TypeError(f"{op}: the forward saved {len(saved)} values, its VJP expects {len(names)} after dy: {names}.")
     variables = {name: a for name, a in arguments.items() if isinstance(a, Var)}

@@ -16,7 +16,7 @@ ORDER = (
     *("transformer", "fit"),
     *("grading",),
     *("drawing", "chart", "plots", "widgets", "book"),
-    *("cli",),
+    *("measure_command", "cli"),
 )
 
 

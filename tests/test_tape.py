@@ -240,28 +240,27 @@ def test_memory_goes_where_no_gradient_needs_it():
 
 
 def test_backward_frees_on_the_way():
-    """When the first op's turn comes, what the later ones saved is already gone."""
-    alive = []
+    """When the first op's turn comes, what the later ones saved is gone, and so are the gradients between them."""
+    outputs, gradients, alive = [], [], []
 
     def spy(x):
         return x.clone(), ()
 
     def spy_vjp(dy):
-        alive.append([ref() is not None for ref in refs])
-        return dy
+        alive.append([ref() is not None for ref in outputs + gradients])
+        gradients.append(weakref.ref(dy))
+        return dy * 1
 
     tape = Tape()
     x = tape.var(torch.randn(5))
     h = tape.apply(spy, spy_vjp, x)
-    refs = []
-    for _ in range(3):
+    for _ in range(2):
         h = tape.tanh(h)
-        refs.append(weakref.ref(h.value))
-    loss = h + 0
+        outputs.append(weakref.ref(h.value))
+    loss = tape.apply(spy, spy_vjp, h)
     del h
-    assert all(ref() is not None for ref in refs)
-    tape.backward(loss, torch.ones(5))
-    assert alive == [[False, False, False]]
+    tape.backward(loss * 2, torch.ones(5))
+    assert alive == [[True, True], [False, False, False]]
 
 
 def test_a_dropped_tape_lets_go_without_the_garbage_collector():
@@ -310,6 +309,34 @@ def test_your_own_op():
     assert tape.nbytes == x.value.nbytes
     tape.backward(y, torch.ones(2))
     assert x.grad.tolist() == [3, 12]
+
+
+def test_autograd_does_not_record_beside_the_tape():
+    p = torch.ones(2, requires_grad=True)
+    tape = Tape()
+    x = tape.var(p)
+    y = tape.apply(lambda x: (x * p, ()), lambda dy: dy * p, x)  # p comes in by the back door
+    assert not y.value.requires_grad
+    tape.backward(y, p)
+    assert not x.grad.requires_grad
+
+
+def test_your_own_vjp_for_an_op_with_options():
+    """A VJP without @needs has one result per floating-point argument: none for kernel_size, none for target."""
+
+    def my_pool_vjp(dy, indices, shape):
+        return vjp.max_pool2d_vjp(dy, indices, shape)
+
+    def my_loss_vjp(dy, p, target, reduction):
+        return vjp.cross_entropy_vjp(dy, p, target, reduction)
+
+    tape = Tape()
+    x, target = tape.var(torch.rand(1, 2, 4)), torch.tensor([[1]])
+    y = tape.apply(vjp.max_pool2d, my_pool_vjp, x, kernel_size=2)
+    tape.backward(tape.apply(vjp.cross_entropy, my_loss_vjp, y, target))
+    leaf = x.value.clone().requires_grad_()
+    F.cross_entropy(F.max_pool2d(leaf, 2)[0], target[0]).backward()
+    torch.testing.assert_close(x.grad, leaf.grad)
 
 
 @pytest.mark.parametrize(

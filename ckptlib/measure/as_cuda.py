@@ -132,7 +132,7 @@ def _modes_below_engine() -> int:
     return 0 if frame is None or foreign else modes
 
 
-# --- the process-wide parts: in place while some thread is in a context, and idle in the threads that are not ----------
+# --- the process-wide parts: in place while some thread is in a context, and idle in the threads that are not -------
 
 _lock = threading.Lock()
 _local = threading.local()  # .stack: the contexts this thread is in
@@ -210,7 +210,7 @@ def _visited() -> Iterator[None]:
         torch.set_autocast_enabled(device, before)
 
 
-# --- optimizers: torch/optim/optimizer.py `_default_to_fused_or_foreach` -----------------------------------------------
+# --- optimizers: torch/optim/optimizer.py `_default_to_fused_or_foreach` --------------------------------------------
 
 
 def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:

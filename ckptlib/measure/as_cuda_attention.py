@@ -43,7 +43,7 @@ def attention(call: Attention, gpu: Gpu) -> Tensor:
     return {"flash": _flash, "efficient": _efficient, "cudnn": _cudnn, "math": _math}[backend(call, gpu)](call)
 
 
-# --- the choice: sdp_utils.cpp `select_sdp_backend` --------------------------------------------------------------------
+# --- the choice: sdp_utils.cpp `select_sdp_backend` -----------------------------------------------------------------
 
 
 def backend(call: Attention, gpu: Gpu) -> str:
@@ -111,7 +111,7 @@ def _cudnn_can(call: Attention, gpu: Gpu) -> bool:
     return small and call.k.shape[2] != 1 and call.dropout * 16 % 1 == 0 and _last_stride_is_1(call)
 
 
-# --- what surrounds the kernel: attention.cpp `scaled_dot_product_attention` -------------------------------------------
+# --- what surrounds the kernel: attention.cpp `scaled_dot_product_attention` ----------------------------------------
 
 
 def _flash(call: Attention) -> Tensor:
@@ -137,7 +137,7 @@ def _cudnn(call: Attention) -> Tensor:
 
 
 def _math(call: Attention) -> Tensor:
-    """`_scaled_dot_product_attention_math`. Called directly, torch would add the mask out of place, as it sees our modes.
+    """`_scaled_dot_product_attention_math`. Called directly, it would see our modes and add the mask out of place.
 
     Half precision is computed in float32, and the weights are rounded to half for a caller who asks for none.
     """
@@ -149,7 +149,7 @@ def _math(call: Attention) -> Tensor:
     q = aten.mul.Scalar(q, -root if call.scale is not None and call.scale < 0 else root)
     if call.causal:
         if mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
         mask = additive(torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril(), q.dtype)
     if call.grouped:
         k, v = (t.repeat_interleave(n, -3) if (n := q.shape[-3] // t.shape[-3]) > 1 else t for t in (k, v))
@@ -172,7 +172,7 @@ def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def _aligned(mask: Tensor) -> Tensor:
-    """`preprocess_mask`: rows must start at multiples of 8 elements. An aligned width still gains 8, as in `pad_bias`."""
+    """`preprocess_mask`: rows must start at multiples of 8 elements. A width that is one still gains 8 (`pad_bias`)."""
     if mask.stride(-1) == 1 and all(stride % 8 == 0 for stride in mask.stride()[:-1]):
         return mask
     width = mask.shape[-1]

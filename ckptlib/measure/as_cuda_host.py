@@ -22,6 +22,7 @@ _ZEROS = torch.ops.aten.zeros.default
 # `torch.zeros(())` without a device. Elsewhere in torch.optim, zeros are made on the parameter's device.
 _ZEROS_ON_HOST = ("torch.optim.adadelta", "torch.optim.rmsprop", "torch.optim.rprop")
 _ON_DEVICE = ("torch.optim.asgd", "torch.optim.swa_utils")  # these name the parameter's device
+_MACHINERY = ("ckptlib.measure", "torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo")
 _READ = torch.ops.aten._local_scalar_dense.default
 
 # A weak reference keeps the address of a dead storage from being given to a new one, so addresses are good keys.
@@ -70,7 +71,7 @@ def run_on_host(func: Callable, args: tuple, kwargs: dict) -> Any:
 
 def asks_for_overflow(func: Any, args: tuple) -> bool:
     """Whether GradScaler asks a fake tensor if a gradient overflowed. A fake run assumes that none did."""
-    return func is _READ and _caller() == "torch.amp.grad_scaler" and not type(args[0]) is Tensor
+    return func is _READ and _caller() == "torch.amp.grad_scaler" and type(args[0]) is not Tensor
 
 
 def _all_host(x: Any) -> bool:
@@ -101,6 +102,5 @@ def _caller() -> str:
 
 
 def is_machinery(frame: FrameType) -> bool:
-    """Whether `frame` is a step on the way from a program's line to a kernel: a dispatch mode, or torch's wrapping of one."""
-    ours = ("ckptlib.measure", "torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo", "contextlib")
-    return frame.f_code.co_name == "__torch_dispatch__" or frame.f_globals.get("__name__", "").startswith(ours)
+    """Whether `frame` is a step between a program's line and its kernel: a dispatch mode, or torch's wrapping of one."""
+    return frame.f_code.co_name == "__torch_dispatch__" or frame.f_globals.get("__name__", "").startswith(_MACHINERY)

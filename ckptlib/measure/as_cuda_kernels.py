@@ -23,11 +23,11 @@ _backward = aten._scaled_dot_product_flash_attention_for_cpu_backward
 Kernel = Callable[..., Any]
 
 
-# --- attention: (N, H, T, D) queries, (N, G, S, D) keys and values ------------------------------------------------------
+# --- attention: (N, H, T, D) queries, (N, G, S, D) keys and values --------------------------------------------------
 
 
 def _flash(gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, p=0.0, causal=False, debug=False, *, scale=None) -> tuple:
-    """flash_attn/flash_api.cpp `mha_fwd`. The generator's state is two integers on the device since 2.7, before on the CPU.
+    """flash_attn/flash_api.cpp `mha_fwd`. The generator's state is on the device since 2.7, before on the CPU.
 
     Dropout is left out of the values: the kernel draws its mask inside, so it changes no byte.
     """
@@ -56,7 +56,7 @@ def _cudnn_backward(gpu, dy, q, k, v, out, lse, seed, offset, mask, cq, ck, tq, 
 
 
 def _efficient(gpu, q, k, v, mask, with_lse, p=0.0, causal=False, *, scale=None) -> tuple:
-    """attention.cu `_efficient_attention_forward`: tokens before heads; log-sum-exp padded to 32 rows; seeds on the CPU."""
+    """attention.cu `_efficient_attention_forward`: tokens before heads; log-sum-exp padded to 32; seeds on the CPU."""
     out, lse = _fused(q, k, v, mask, causal, scale)
     n, h, t, _ = q.shape
     padded = q.new_empty(n, h, -(-t // 32) * 32 if with_lse else 0, dtype=torch.float32)
@@ -65,7 +65,7 @@ def _efficient(gpu, q, k, v, mask, with_lse, p=0.0, causal=False, *, scale=None)
     return _by_token(out), padded, host_scalar(), host_scalar()
 
 
-def _efficient_backward(gpu, dy, q, k, v, mask, out, lse, seed, offset, p, wanted, causal=False, *, scale=None) -> tuple:
+def _efficient_backward(gpu, dy, q, k, v, mask, out, lse, seed, at, p, wanted, causal=False, *, scale=None) -> tuple:
     """attention_backward.cu: gradients with tokens before heads, the mask's padded to 16 columns."""
     lse = lse[..., : q.shape[2]]
     grads = _fused_backward(dy, q, k, v, out, lse, mask, causal, scale)
@@ -118,7 +118,7 @@ def _by_token(value: Tensor) -> Tensor:
     return value.new_empty(n, t, h, d).transpose(1, 2).copy_(value)
 
 
-# --- normalisation -----------------------------------------------------------------------------------------------------
+# --- normalisation --------------------------------------------------------------------------------------------------
 
 
 def _batch_norm(gpu, x, weight, bias, mean, var, training, momentum, eps) -> tuple:
@@ -175,7 +175,7 @@ def _as_on_cpu(stat: Tensor | None, x: Tensor, weight: Tensor | None) -> Tensor 
     return stat.to(x.dtype) if stat is not None and (weight is None or weight.dtype == x.dtype) else stat
 
 
-# --- softmax: SoftMax.cpp reads float16 and writes float32 in one kernel ------------------------------------------------
+# --- softmax: SoftMax.cpp reads float16 and writes float32 in one kernel --------------------------------------------
 
 
 def _softmax(op: Any) -> Kernel:

@@ -36,7 +36,7 @@ class UnknownOnCuda(UserWarning):
 
 
 def register(current: Current) -> list[torch.library.Library]:
-    """Put every path in its place; `current()` tells the GPU and the casts of the calling thread. `_destroy` undoes it."""
+    """Put every path in its place; `current()` tells the calling thread's GPU and casts. `_destroy` takes them away."""
     fallback, library = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     fallback.fallback(torch.library.fallthrough_kernel, KEY)
     for name in LISTED.union(_cast_on_cpu(), PATHS):
@@ -83,7 +83,7 @@ def below_autocast() -> Any:
     return torch._C._ExcludeDispatchKeyGuard(_BOTH)
 
 
-# --- the paths ---------------------------------------------------------------------------------------------------------
+# --- the paths ------------------------------------------------------------------------------------------------------
 
 
 def _dropout(gpu: Gpu, plain: Path, x: Tensor, p: float, train: bool) -> Tensor:
@@ -122,7 +122,7 @@ def _attention(
 def _batch_norm(
     gpu: Gpu, plain: Path, x, weight, bias, mean, var, training: bool, momentum: float, eps: float, cudnn: bool
 ) -> Tensor:
-    """Normalization.cpp `_select_batch_norm_backend`: cuDNN's, but for bfloat16, inputs of two dimensions and odd ones."""
+    """Normalization.cpp `_select_batch_norm_backend`: cuDNN's, but not for bfloat16, rows of features, or no weight."""
     given = [t for t in (weight, bias, mean, var) if t is not None]
     fits = weight is not None and bias is not None and len(given) in (2, 4) and (len(given) == 4 or training)
     dtypes = {t.dtype for t in given}

@@ -98,7 +98,7 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
             model, step = _built(model)
             recorder.settle()
         device = _check(model, step)
-        _adopt(recorder, model)
+        recorder.adopt(model)  # also what the step never comes to call
         result = step()
         recorder.close()  # before `result` dies: its caller would have kept it
         del result
@@ -124,12 +124,6 @@ def _check(model: Any, step: Any) -> str:
     if len(devices) > 1:
         raise ValueError(f"{type(model).__name__} is on {len(devices)} devices: {', '.join(sorted(map(str, devices)))}")
     return devices.pop().type if devices else "cpu"
-
-
-def _adopt(recorder: Recorder, model: nn.Module) -> None:
-    """Name the model's modules, and record its tensors, whether or not the step comes to call them."""
-    recorder._scope._paths.update((module, path) for path, module in model.named_modules() if path)
-    recorder._module_called(model, ())
 
 
 # ---- from the trace -------------------------------------------------------------------------------------------------
@@ -183,8 +177,8 @@ def _most_at_once(trace: Trace, members: set[int]) -> list[Storage]:
 
 
 def _owner(storage: Storage, modules: Iterable[str]) -> str:
-    """The module it is put down to; of a gradient that was there before, the trace knows only the parameter's name."""
-    path = storage.module or storage.name.rpartition(".")[0]
+    """The module it is put down to: its own, or the nearest above it that the model knows."""
+    path = storage.module
     while path and path not in modules:
         path = path.rpartition(".")[0]
     return path or OUTSIDE

@@ -99,7 +99,8 @@ class _Keeper:
 
     def pack(self, tensor: Tensor) -> _Ticket:
         # The node that saves has just taken its sequence number; its name is only known once the graph is complete.
-        ticket = _Ticket(tensor, torch._C._autograd._get_sequence_nr() - 1)
+        # Detached: an output that hangs on its own node would be a cycle that nobody can break.
+        ticket = _Ticket(tensor.detach(), torch._C._autograd._get_sequence_nr() - 1)
         self.tickets.append(weakref.ref(ticket))
         return ticket
 
@@ -114,7 +115,8 @@ class _Keeper:
                 f"fn returned {type(result).__name__}, and of {len(self.tickets)} tensors that autograd saved none was "
                 "still kept then: the graph was gone. Return the loss from fn, and do not call backward inside it."
             )
-        ops = {op.node: op for op in reversed(self.recorder.trace.ops)}  # a node's first op: the one it was made for
+        # A node's first op is the one it was made for, but for the detaching that `pack` does itself.
+        ops = {op.node: op for op in reversed(self.recorder.trace.ops) if op.name != "aten.detach.default"}
         names = _node_names(result)
         rows: dict[int, Saved] = {}
         for ticket in kept:

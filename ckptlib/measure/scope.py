@@ -88,12 +88,17 @@ class Scope:
     def path(self, module: nn.Module) -> str:
         return self._paths.get(module, type(module).__name__)
 
+    def adopt(self, root: nn.Module) -> None:
+        """Name a model and everything below it, unless it has its names already."""
+        if root not in self._paths:
+            for path, module in root.named_modules():
+                self._paths.setdefault(module, path or type(root).__name__)
+
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if not self._mine():
             return
-        if not self._stack and module not in self._paths:  # a root: name it and everything below it
-            for path, child in module.named_modules():
-                self._paths.setdefault(child, path or type(module).__name__)
+        if not self._stack:
+            self.adopt(module)
             self._entered(module, args)
         if module not in self._paths:  # made after its root was first called
             self._paths[module] = f"{self._stack[-1]}.{type(module).__name__}"

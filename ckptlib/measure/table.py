@@ -12,7 +12,7 @@ def mib(nbytes: int) -> str:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 class Table(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,6 +23,8 @@ from .storages import plain_parts
 _QUESTIONS = ("prim", "profiler")
 # torch.tensor(...) fills memory before the dispatcher hears of it: what it hands to these ops is new, not an argument.
 _LIFTS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
+
+_PLAIN = frozenset({int, float, bool, str, complex, type(None), torch.dtype, torch.device, torch.layout})
 
 
 @contextlib.contextmanager
@@ -82,8 +85,9 @@ class Recorder(TorchDispatchMode):
         self._index: dict[int, int] = {}  # address of a live storage -> its index in trace.storages
         self._refs: dict[int, weakref.ref] = {}  # index -> reference whose callback records the free
         self._watched: set[int] = set()  # leaves whose gradient we shall be told of
+        self._adopted: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._handles: list = []
-        self._op = -1  # index of the op under way
+        self._op, self._phase = -1, ""  # the op under way
         self._scope = Scope(lambda: _current() is self, self._module_called, self._optimizer_stepped)
         self._scope.start()
 
@@ -106,7 +110,7 @@ class Recorder(TorchDispatchMode):
             self._refuse_trainable_reals(func, args)
         op = Op(
             index=len(self.trace.ops),
-            name=str(func),
+            name=_name(func),
             args=() if func in _LIFTS else self._describe(args),
             kwargs=self._describe(kwargs),
             module=self._scope.module(),
@@ -117,7 +121,7 @@ class Recorder(TorchDispatchMode):
             self._on_backward, notify = None, self._on_backward
             notify()
         self.trace.ops.append(op)
-        self._op = op.index
+        self._op, self._phase = op.index, op.phase
         self._event("op", -1)
         try:
             with _RecordFunctionFast(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
@@ -139,16 +143,17 @@ class Recorder(TorchDispatchMode):
     # ---- storages ---------------------------------------------------------------------------------------------------
     def _describe(self, x: Any, made_by: Op | None = None) -> Any:
         """`x` with a TensorMeta in the place of each tensor; storages not seen before are recorded on the way."""
+        kind = type(x)
+        if kind in _PLAIN:  # before isinstance, which is slow for tensors
+            return x
         if isinstance(x, Tensor):
             indices = [self._see(part, made_by) for part in plain_parts(x)]
             stride = x.stride() if x.layout is torch.strided else ()
             return TensorMeta(tuple(x.shape), stride, x.dtype, indices[0] if indices else -1)
-        if isinstance(x, (tuple, list)):
-            return type(x)(self._describe(y, made_by) for y in x) if type(x) in (tuple, list) else [
-                self._describe(y, made_by) for y in x
-            ]
-        if isinstance(x, dict):
-            return {k: self._describe(v, made_by) for k, v in x.items()}
+        if kind in (tuple, list):
+            return kind([self._describe(y, made_by) for y in x])
+        if kind is dict:
+            return {key: self._describe(y, made_by) for key, y in x.items()}
         return x
 
     def storage_of(self, t: Tensor) -> Storage:
@@ -198,7 +203,8 @@ class Recorder(TorchDispatchMode):
             self._event("free", index)
 
     def _event(self, kind: str, storage: int, label: str = "") -> None:
-        self.trace.events.append(Event(kind, storage, self._op, self._scope.phase(), label))
+        phase = self._phase if self._op >= 0 else self._scope.phase()
+        self.trace.events.append(Event(kind, storage, self._op, phase, label))
 
     # ---- what a storage is for --------------------------------------------------------------------------------------
     def _label(self, t: Tensor, category: str, name: str = "", module: str | None = None) -> list[int]:
@@ -209,18 +215,28 @@ class Recorder(TorchDispatchMode):
             record.module = record.module if module is None else module
         return indices
 
-    def _module_called(self, root: nn.Module, args: tuple) -> None:
+    def adopt(self, root: nn.Module) -> None:
+        """Name a model's parameters, buffers and gradients, and place them where `root.to("cuda")` would."""
+        if root in self._adopted:
+            return
+        self._adopted.add(root)
+        self._scope.adopt(root)
         placed = []
         for module in _placement_order(root):
             path = self._scope.path(module)
             for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
                 for name, t in tensors.items():
-                    if t is not None:
+                    if t is not None and not self._named(t):  # a tied weight keeps its first name
                         placed += self._label(t, kind, f"{path}.{name}", path)
+                        if t.grad is not None:
+                            self._label(t.grad, "gradient", f"{path}.{name}", path)
         self.trace.place_first(placed)
-        for name, parameter in root.named_parameters():
-            if parameter.grad is not None:
-                self._label(parameter.grad, "gradient", name)
+
+    def _named(self, t: Tensor) -> bool:
+        return all(self.storage_of(part).name for part in plain_parts(t))
+
+    def _module_called(self, root: nn.Module, args: tuple) -> None:
+        self.adopt(root)
         for x in _tensors(list(args), Tensor):
             record = self.storage_of(plain_parts(x)[0])
             if record.category == "activation" and not record.module:
@@ -252,6 +268,11 @@ class Recorder(TorchDispatchMode):
                     f"{func} got a real tensor of shape {tuple(t.shape)} that requires a gradient, inside a fake run. "
                     "Its gradient would be fake, and stay. Build the model and its inputs inside the traced block."
                 )
+
+
+@functools.cache
+def _name(func: Any) -> str:
+    return str(func)
 
 
 def _category(t: Tensor, made_by: Op | None) -> str:

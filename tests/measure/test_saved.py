@@ -193,6 +193,22 @@ def test_equals_the_storages_in_the_graph(steps, n):
     assert ck.saved_tensors(chain).nbytes == sum(in_graph(out.grad_fn, {}).values())
 
 
+def test_nothing_is_leaked():
+    """An op that saves its output must not be kept alive by our own ticket for it."""
+    import weakref
+
+    x = needs_grad(1000)
+    outputs = []
+
+    def fn():
+        y = x.sigmoid()
+        outputs.append(weakref.ref(y.untyped_storage()))
+        return y.sum()
+
+    ck.saved_tensors(fn)
+    assert outputs[0]() is None
+
+
 def test_table_reads_well():
     x = needs_grad(256, 64)
     assert str(ck.saved_tensors(lambda: x * 3)) == "no saved tensors"

@@ -192,9 +192,17 @@ def test_frozen_parameters_tied_weights_and_buffers():
     by_category = {}
     for storage in trace.storages:
         by_category.setdefault(storage.category, []).append(storage.name)
-    assert sorted(by_category["parameter"]) == ["0.bias", "1.bias", "1.weight", "2.bias", "2.weight"]
-    assert sorted(by_category["gradient"]) == ["1.bias", "1.weight", "2.bias", "2.weight"]
+    assert sorted(by_category["parameter"]) == ["0.bias", "0.weight", "1.bias", "2.bias", "2.weight"]
+    assert sorted(by_category["gradient"]) == ["0.weight", "1.bias", "2.bias", "2.weight"]
     assert len(by_category["buffer"]) == 3
+
+
+def test_inputs_stay_inputs_in_every_micro_batch():
+    model = nn.Linear(4, 4)
+    with ck.trace() as trace:
+        for _ in range(3):
+            model(torch.randn(2, 4)).sum().backward()
+    assert [s.category for s in trace.storages if s.shape == (2, 4)].count("input") == 3
 
 
 # ---- bad input and clean-up ---------------------------------------------------------------------------------------

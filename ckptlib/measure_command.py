@@ -9,10 +9,10 @@ import os
 import sys
 from collections.abc import Callable
 
-from ..errors import CkptError
-from ..models import CHECKPOINTS, mlp_step
-from .measurement import Measurement, measure
-from .presets import at_release, preset
+from .errors import CkptError
+from .models import CHECKPOINTS, mlp_step
+from .measure.measurement import Measurement, measure
+from .measure.presets import at_release, preset
 
 
 def measure_target(args: argparse.Namespace) -> str:
@@ -23,7 +23,7 @@ def measure_target(args: argparse.Namespace) -> str:
         raise CkptError(str(error)) from None
     result = measure(_builder(args), args.device, fake=args.fake, builds=True, gpu=gpu)
     if args.plot:
-        from .. import plots  # matplotlib is slow to import, and rarely asked for here
+        from . import plots  # matplotlib is slow to import, and rarely asked for here
 
         plots.timeline(result).save(args.plot)
     return json.dumps(as_json(result), indent=2) if args.json else str(result)
