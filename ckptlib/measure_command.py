@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 
 from .errors import CkptError
-from .models import CHECKPOINTS, mlp_step
 from .measure.measurement import Measurement, measure
 from .measure.presets import at_release, preset
+from .models import CHECKPOINTS, mlp_step
 
 
 def measure_target(args: argparse.Namespace) -> str:

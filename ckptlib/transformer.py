@@ -70,7 +70,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then an MLP four times as wide, each behind a LayerNorm and beside a residual. (T, N, D) -> (T, N, D)."""
+    """Attention, then an MLP four times as wide, each behind a LayerNorm, beside a residual. (T, N, D) -> (T, N, D)."""
 
     def __init__(self, config: Config, fused: bool = False):
         super().__init__()

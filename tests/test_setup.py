@@ -116,7 +116,7 @@ def test_the_setup_notebook_is_committed_clean():
 
 # ---- the Makefile, on a toy project that installs in seconds and needs no network ----
 
-BACKEND = '''
+BACKEND = """
 import os, time, zipfile
 
 def build_editable(folder, config_settings=None, metadata_directory=None):
@@ -130,7 +130,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
         z.writestr(info + "/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         z.writestr(info + "/RECORD", "")
     return wheel
-'''
+"""
 
 
 @pytest.fixture

@@ -44,7 +44,9 @@ def test_a_layer_keeps_what_the_formula_says(config, coefficient):
 @pytest.mark.parametrize("batch", [1, 3])
 def test_real_and_fake_layers_agree(batch):
     config = Config(layers=1, width=32, heads=4, tokens=16, vocabulary=50)
-    assert remembered(layer(config, batch)) == remembered(layer(config, batch), fake=False) == config.layer_nbytes(batch)
+    assert (
+        remembered(layer(config, batch)) == remembered(layer(config, batch), fake=False) == config.layer_nbytes(batch)
+    )
 
 
 def test_fused_attention_drops_the_square():

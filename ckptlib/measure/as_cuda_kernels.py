@@ -161,6 +161,12 @@ def _with_float_statistics(op: Any) -> Kernel:
     return kernel
 
 
+def _native_batch_norm(gpu: Gpu, x: Tensor, *args: Any) -> tuple:
+    """Normalization.cu `batch_norm_cuda`: makes room for statistics in evaluation too."""
+    out, *stats = _with_float_statistics(aten.native_batch_norm.default)(gpu, x, *args)
+    return out, *(t if t.numel() else t.new_empty(x.shape[1]) for t in stats)
+
+
 def _layer_norm_backward(gpu, dy, x, shape, mean, rstd, weight, bias, wanted) -> tuple:
     mean, rstd = (_as_on_cpu(t, x, weight) for t in (mean, rstd))
     return aten.native_layer_norm_backward(dy, x, shape, mean, rstd, weight, bias, wanted)
@@ -186,7 +192,20 @@ def _softmax_backward(op: Any) -> Kernel:
     return lambda gpu, dy, y, dim, dtype: op(dy, y, dim, y.dtype).to(dtype)
 
 
+# --- log-sigmoid: CUDA computes exp(-|x|) again, the CPU keeps it -----------------------------------------------------
+
+
+def _log_sigmoid(gpu: Gpu, x: Tensor) -> tuple:
+    return aten.log_sigmoid_forward(x)[0], x.new_empty(0)
+
+
+def _log_sigmoid_backward(gpu: Gpu, dy: Tensor, x: Tensor, buffer: Tensor) -> Tensor:
+    return aten.log_sigmoid_backward(dy, x, aten.log_sigmoid_forward(x)[1])
+
+
 KERNELS: dict[Any, Kernel] = {
+    aten.log_sigmoid_forward.default: _log_sigmoid,
+    aten.log_sigmoid_backward.default: _log_sigmoid_backward,
     aten._scaled_dot_product_flash_attention.default: _flash,
     aten._scaled_dot_product_flash_attention_backward.default: _flash_backward,
     aten._scaled_dot_product_efficient_attention.default: _efficient,
@@ -199,7 +218,7 @@ KERNELS: dict[Any, Kernel] = {
     aten._fused_rms_norm_backward.default: _rms_norm_backward,
     aten.native_layer_norm.default: _with_float_statistics(aten.native_layer_norm.default),
     aten.native_layer_norm_backward.default: _layer_norm_backward,
-    aten.native_batch_norm.default: _with_float_statistics(aten.native_batch_norm.default),
+    aten.native_batch_norm.default: _native_batch_norm,
     aten.native_batch_norm_backward.default: _native_batch_norm_backward,
     aten._softmax.default: _softmax(aten._softmax.default),
     aten._log_softmax.default: _softmax(aten._log_softmax.default),

@@ -10,7 +10,7 @@ from torch import nn
 
 from .events import Storage, Trace
 from .table import Table, mib
-from .trace import Recorder, recording
+from .trace import recording
 
 COLUMNS = ("parameter", "buffer", "gradient", "optimizer state", "input", "activation", "temporary")
 OUTSIDE = "(outside)"  # loss, input and everything else that no module of the model made

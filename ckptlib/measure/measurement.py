@@ -34,7 +34,9 @@ class Measurement:
     marks: list[Mark] = field(default_factory=list)
     reserved: int | None = None  # the allocator's own peak: segments taken from the GPU, used or not
     allocator: CachingAllocator | None = None  # as the run left it (simulated devices)
-    hidden: list[Hidden] | None = None  # temporaries inside CPU kernels that no trace of ops sees; None if not looked for
+    hidden: list[Hidden] | None = (
+        None  # temporaries inside CPU kernels that no trace of ops sees; None if not looked for
+    )
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what the simulation cannot know
     counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
     history: list[tuple[str, int]] | None = None  # a real CUDA allocator's actions and block sizes, in order

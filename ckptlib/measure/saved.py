@@ -48,7 +48,14 @@ class SavedTensors(list[Saved]):
 
     def table(self) -> Table:
         rows = [
-            (r.op, r.module, r.kind, "x".join(map(str, r.shape)) or "scalar", str(r.dtype).removeprefix("torch."), r.nbytes)
+            (
+                r.op,
+                r.module,
+                r.kind,
+                "x".join(map(str, r.shape)) or "scalar",
+                str(r.dtype).removeprefix("torch."),
+                r.nbytes,
+            )
             for r in self
         ]
         storages = f"{len(self)} storage{'s' * (len(self) != 1)}"

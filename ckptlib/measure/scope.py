@@ -120,7 +120,7 @@ class Scope:
 
 
 def _called_by_engine(frame: FrameType | None) -> bool:
-    """Is the nearest Python code above the tracer torch's backward engine? On an accelerator it has no Python above it."""
+    """Is the nearest Python code above the tracer torch's backward engine? On an accelerator there is none at all."""
     while frame is not None and _is_tracing(frame):
         frame = frame.f_back
     return frame is None or frame.f_code.co_name == _ENGINE

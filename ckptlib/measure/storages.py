@@ -16,7 +16,7 @@ _SPARSE_PARTS = {
 
 
 def plain_parts(t: Tensor) -> list[Tensor]:
-    """The dense tensors that hold `t`'s values: `t` itself, a sparse tensor's indices and values, a wrapper's insides."""
+    """The dense tensors that hold `t`: itself, or a sparse tensor's indices and values, or a wrapper's insides."""
     if is_traceable_wrapper_subclass(t):  # DTensor, quantized weights, ...
         names, _ = t.__tensor_flatten__()
         return [part for name in names for part in plain_parts(getattr(t, name))]

@@ -32,7 +32,7 @@ class Mark(NamedTuple):
 
 @dataclass
 class Timeline:
-    """`start` holds what was there before; `changes` what happened. Moment i is the one after change i; -1 the start."""
+    """`start` is what was there before, `changes` what happened. Moment i is the one after change i; -1 the start."""
 
     start: list[Change] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)

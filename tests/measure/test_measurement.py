@@ -156,7 +156,11 @@ def test_marks_and_peaks_between_them():
         ck.mark("three")
 
     marks = ck.measure(program).marks
-    assert [(m.label, m.allocated, m.peak) for m in marks] == [("one", 4000, 4000), ("two", 4000, 24000), ("three", 0, 4000)]
+    assert [(m.label, m.allocated, m.peak) for m in marks] == [
+        ("one", 4000, 4000),
+        ("two", 4000, 24000),
+        ("three", 0, 4000),
+    ]
 
 
 def test_the_package_can_be_called_and_read():
@@ -168,7 +172,9 @@ def test_the_package_can_be_called_and_read():
 
 
 def command(*args: str, cwd=None) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "ckptlib.cli", "measure", *args], capture_output=True, text=True, cwd=cwd)
+    return subprocess.run(
+        [sys.executable, "-m", "ckptlib.cli", "measure", *args], capture_output=True, text=True, cwd=cwd
+    )
 
 
 @pytest.fixture

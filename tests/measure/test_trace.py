@@ -82,7 +82,9 @@ def test_fake_run_has_the_real_runs_bytes(name):
     def totals(fake):
         with ck.trace(fake=fake) as trace:
             train(name)
-        return [(e.kind, trace.storages[e.storage].nbytes, e.phase) for e in trace.events if e.kind in ("alloc", "free")]
+        return [
+            (e.kind, trace.storages[e.storage].nbytes, e.phase) for e in trace.events if e.kind in ("alloc", "free")
+        ]
 
     assert totals(fake=True) == totals(fake=False)
 
@@ -90,7 +92,10 @@ def test_fake_run_has_the_real_runs_bytes(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_categories_equal_memtrackers(name):
     """At every quiet moment: after the model, the forward, the backward, the optimizer's step, zero_grad."""
-    theirs, labels = [], {"Parameter": "parameter", "Buffer": "buffer", "Gradient": "gradient", "Optstate": "optimizer state"}
+    theirs, labels = (
+        [],
+        {"Parameter": "parameter", "Buffer": "buffer", "Gradient": "gradient", "Optstate": "optimizer state"},
+    )
     model, shape = MODELS[name]()
     optimizer = torch.optim.Adam(model.parameters())
     x = torch.randn(shape)
@@ -281,7 +286,10 @@ def test_backward_twice_raises_torchs_own_error():
 
 def test_a_real_model_in_a_fake_run_is_refused_and_unharmed():
     model = nn.Linear(3, 3)
-    with pytest.raises(TypeError, match="real tensor of shape \\(3, 3\\).*inside the traced block"), ck.trace(fake=True):
+    with (
+        pytest.raises(TypeError, match="real tensor of shape \\(3, 3\\).*inside the traced block"),
+        ck.trace(fake=True),
+    ):
         model(torch.randn(2, 3)).sum().backward()
     assert model.weight.grad is None
 
