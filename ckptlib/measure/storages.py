@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -31,3 +34,15 @@ def plain_parts(t: Tensor) -> list[Tensor]:
 def storages_of(t: Tensor) -> list[torch.UntypedStorage]:
     """One storage for a dense tensor or any view of it; several for sparse tensors and wrappers."""
     return [part.untyped_storage() for part in plain_parts(t)]
+
+
+def tensors_in(x: Any, kind: type = Tensor) -> Iterator[Any]:
+    """Every tensor in nested tuples, lists and dicts, in order."""
+    if isinstance(x, kind):
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            yield from tensors_in(y, kind)
+    elif isinstance(x, dict):
+        for y in x.values():
+            yield from tensors_in(y, kind)

@@ -16,8 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from .events import Event, Op, Storage, TensorMeta, Trace
 from .profiled import MARKER
+from .roles import Roles
 from .scope import Scope
-from .storages import plain_parts
+from .storages import plain_parts, tensors_in
 
 # Questions about a tensor, not computations: fake tensors ask them of the dispatcher, real ones do not.
 _QUESTIONS = ("prim", "profiler")
@@ -84,11 +85,9 @@ class Recorder(TorchDispatchMode):
         self._on_backward = on_backward  # called once, when backward is about to run its first op
         self._index: dict[int, int] = {}  # address of a live storage -> its index in trace.storages
         self._refs: dict[int, weakref.ref] = {}  # index -> reference whose callback records the free
-        self._watched: set[int] = set()  # leaves whose gradient we shall be told of
-        self._adopted: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self._handles: list = []
         self._op, self._phase = -1, ""  # the op under way
-        self._scope = Scope(lambda: _current() is self, self._module_called, self._optimizer_stepped)
+        self._roles = Roles(self.storage_of, self.trace)
+        self._scope = Scope(lambda: _current() is self, self._root_called, self._roles.optimizer_stepped)
         self._scope.start()
 
     @classmethod
@@ -98,8 +97,7 @@ class Recorder(TorchDispatchMode):
     def close(self) -> None:
         """Remove every hook. What is still alive is left without a free: it outlives the trace."""
         self._scope.stop()
-        for handle in self._handles:
-            handle.remove()
+        self._roles.close()
         self._refs.clear()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -126,7 +124,7 @@ class Recorder(TorchDispatchMode):
         try:
             with _RecordFunctionFast(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
                 out = func(*args, **kwargs)
-            op.outputs = tuple(_tensors(self._describe(out, made_by=op)))
+            op.outputs = tuple(tensors_in(self._describe(out, made_by=op), TensorMeta))
         finally:
             self._op = -1
         if self._fake:  # torch keeps weak references to fake tensors here, and refuses model.to(dtype) because of them
@@ -139,6 +137,15 @@ class Recorder(TorchDispatchMode):
     def settle(self) -> None:
         """Set-up is over: what is alive now was there before the trace began, and what died is forgotten."""
         self.trace.settle(alive=self._refs.keys())
+
+    def adopt(self, root: nn.Module) -> None:
+        """Name a model's tensors now, whether or not the run comes to call it."""
+        self._scope.adopt(root)
+        self._roles.adopt(root, self._scope.path)
+
+    def _root_called(self, root: nn.Module, args: tuple) -> None:
+        self.adopt(root)
+        self._roles.inputs(args)
 
     # ---- storages ---------------------------------------------------------------------------------------------------
     def _describe(self, x: Any, made_by: Op | None = None) -> Any:
@@ -168,8 +175,8 @@ class Recorder(TorchDispatchMode):
             index = None
         if index is None:
             index = self._add(t, storage, made_by)
-        if index not in self._watched and t.requires_grad and t.grad_fn is None and torch.is_grad_enabled():
-            self._watch(t, index)  # gradients on: not yet while a model is initialised or converted
+        if t.requires_grad and t.grad_fn is None and torch.is_grad_enabled():  # off while a model is initialised
+            self._roles.watch(t, self.trace.storages[index])
         return index
 
     def _add(self, t: Tensor, storage: torch.UntypedStorage, made_by: Op | None) -> int:
@@ -181,7 +188,7 @@ class Recorder(TorchDispatchMode):
             op=made_by.index if made_by else None,
             module=made_by.module if made_by else "",
             phase=phase,
-            category=_category(t, made_by),
+            category=_first_guess(t, made_by),
             shape=tuple(t.shape),
             dtype=t.dtype,
             device="host" if self._is_host(t) else t.device.type,
@@ -199,70 +206,14 @@ class Recorder(TorchDispatchMode):
     def _free(self, index: int, address: int) -> None:
         if self._refs.pop(index, None) is not None:  # not after close()
             del self._index[address]
-            self._watched.discard(index)
             self._event("free", index)
 
     def _event(self, kind: str, storage: int, label: str = "") -> None:
         phase = self._phase if self._op >= 0 else self._scope.phase()
         self.trace.events.append(Event(kind, storage, self._op, phase, label))
 
-    # ---- what a storage is for --------------------------------------------------------------------------------------
-    def _label(self, t: Tensor, category: str, name: str = "", module: str | None = None) -> list[int]:
-        indices = [self._see(part, None) for part in plain_parts(t)]
-        for record in map(self.trace.storages.__getitem__, indices):
-            record.category = category
-            record.name = name or record.name
-            record.module = record.module if module is None else module
-        return indices
-
-    def adopt(self, root: nn.Module) -> None:
-        """Name a model's parameters, buffers and gradients, and place them where `root.to("cuda")` would."""
-        if root in self._adopted:
-            return
-        self._adopted.add(root)
-        self._scope.adopt(root)
-        placed = []
-        for module in _placement_order(root):
-            path = self._scope.path(module)
-            for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
-                for name, t in tensors.items():
-                    if t is not None and not self._named(t):  # a tied weight keeps its first name
-                        placed += self._label(t, kind, f"{path}.{name}", path)
-                        if t.grad is not None:
-                            self._label(t.grad, "gradient", f"{path}.{name}", path)
-        self.trace.place_first(placed)
-
-    def _named(self, t: Tensor) -> bool:
-        return all(self.storage_of(part).name for part in plain_parts(t))
-
-    def _module_called(self, root: nn.Module, args: tuple) -> None:
-        self.adopt(root)
-        for x in _tensors(list(args), Tensor):
-            record = self.storage_of(plain_parts(x)[0])
-            if record.category == "activation" and not record.module:
-                record.category = "input"
-
-    def _watch(self, leaf: Tensor, index: int) -> None:
-        """Be told when `leaf` gets its gradient: only then is that storage known to be one."""
-        self._watched.add(index)
-        owner = self.trace.storages[index]
-
-        def accumulated(leaf: Tensor) -> None:
-            if _current() is self and leaf.grad is not None:
-                self._label(leaf.grad, "gradient", owner.name, owner.module)
-
-        self._handles.append(leaf.register_post_accumulate_grad_hook(accumulated))
-
-    def _optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
-        for parameter, state in optimizer.state.items():
-            owner = self.storage_of(plain_parts(parameter)[0])
-            if owner.category in ("activation", "input"):  # a bare tensor that somebody optimizes
-                owner.category = "parameter"
-            for t in _tensors(state, Tensor):
-                self._label(t, "optimizer state", owner.name, owner.module)
-
     def _refuse_trainable_reals(self, func: Any, args: tuple) -> None:
-        for t in _tensors(args, Tensor):
+        for t in tensors_in(args):
             if t.requires_grad and t.is_leaf and not isinstance(t, FakeTensor):
                 raise TypeError(
                     f"{func} got a real tensor of shape {tuple(t.shape)} that requires a gradient, inside a fake run. "
@@ -275,27 +226,9 @@ def _name(func: Any) -> str:
     return str(func)
 
 
-def _category(t: Tensor, made_by: Op | None) -> str:
+def _first_guess(t: Tensor, made_by: Op | None) -> str:
     if isinstance(t, nn.Parameter):
         return "parameter"
     if made_by is None:
         return "input"
     return "activation" if made_by.phase in ("forward", "recompute") else "temporary"
-
-
-def _placement_order(module: nn.Module) -> Iterator[nn.Module]:
-    """Children before parents: the order in which `module.to("cuda")` moves, and so places, its tensors."""
-    for child in module.children():
-        yield from _placement_order(child)
-    yield module
-
-
-def _tensors(x: Any, kind: type = TensorMeta) -> Iterator[Any]:
-    if isinstance(x, kind):
-        yield x
-    elif isinstance(x, (tuple, list)):
-        for y in x:
-            yield from _tensors(y, kind)
-    elif isinstance(x, dict):
-        for y in x.values():
-            yield from _tensors(y, kind)
