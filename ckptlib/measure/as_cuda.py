@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,16 +21,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import DefaultDeviceType
 
 from .as_cuda_autocast import Casts
-from .as_cuda_host import asks_for_overflow, is_host, is_machinery, run_on_host, runs_on_host
+from .as_cuda_engine import Gradients
+from .as_cuda_host import asks_for_overflow, is_host, run_on_host, runs_on_host
 from .as_cuda_kernels import KERNELS
+from .as_cuda_optim import would_be_foreach
 from .as_cuda_paths import OURS, UnknownOnCuda, below_autocast, register
 from .presets import DEFAULT, Gpu, preset
 
 __all__ = ["Cuda", "UnknownOnCuda", "as_cuda", "is_host"]
-
-_ENGINE = "_engine_run_backward"  # the one Python function through which torch starts its backward engine
-_NEVER_ADD = ("MulBackward0",)  # nodes without a sum in their formula: x * x gives two gradients to one place
-_ADD = torch.ops.aten.add.Tensor
 
 
 @contextlib.contextmanager
@@ -54,8 +51,7 @@ class Cuda(TorchDispatchMode):
         self.gpu = gpu
         self.casts = Casts()
         self.flipped: list[dict] = []  # parameter groups whose `foreach` we set for the step under way
-        self._maker: dict[int, Any] = {}  # storage of a gradient -> the autograd node that made it
-        self._task = -1
+        self._gradients = Gradients()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -68,7 +64,7 @@ class Cuda(TorchDispatchMode):
     def close(self) -> None:
         self.unflip()  # what a step that raised left behind
         self.casts.clear()
-        self._maker.clear()
+        self._gradients.clear()
 
     def unflip(self) -> None:
         while self.flipped:
@@ -81,55 +77,12 @@ class Cuda(TorchDispatchMode):
                 return run_on_host(func, args, kwargs)
             if asks_for_overflow(func, args):
                 return 0.0
-            node = self._node()
-            if func is _ADD and node is not None and not kwargs and self._adds_up(node, *args):
+            if self._gradients.meet(func, args, kwargs):
                 return args[0].add_(args[1])
             kernel = KERNELS.get(func)
             out = kernel(self.gpu, *args, **kwargs) if kernel else func(*args, **kwargs)
-            if node is not None:
-                self._remember(node, out)
+            self._gradients.made(out)
             return out
-
-    # ---- gradients that meet -----------------------------------------------------------------------------------------
-    # torch/csrc/autograd/input_buffer.cpp adds a second gradient to the first in place, if nobody else holds that one,
-    # but never while a dispatch mode is active. With tied weights that is a whole embedding of memory.
-
-    def _node(self) -> Any:
-        task = torch._C._current_graph_task_id()
-        if task == -1 or torch.is_grad_enabled():
-            return None
-        if task != self._task:
-            self._task = task
-            self._maker.clear()
-        node = torch._C._current_autograd_node()
-        return None if node is None else (node.name(), node._sequence_nr())
-
-    def _remember(self, node: Any, out: Any) -> None:
-        for t in out if isinstance(out, (tuple, list)) else (out,):
-            if isinstance(t, Tensor) and t.layout is torch.strided:
-                self._maker[t.untyped_storage()._cdata] = node
-
-    def _adds_up(self, node: Any, first: Any, second: Any) -> bool:
-        """Is this the engine, adding to a gradient that an earlier node made and that only the engine holds?"""
-        if not isinstance(second, Tensor) or first.shape != second.shape or first.dtype is not second.dtype:
-            return False
-        if self._maker.get(first.untyped_storage()._cdata, node) == node and node[0] not in _NEVER_ADD:
-            return False  # made by this node: perhaps a step of its formula, not its result
-        modes = _modes_below_engine()
-        alone = first._use_count() == 3 + modes and torch._C._storage_Use_Count(first.untyped_storage()._cdata) == 2
-        return bool(modes) and alone and torch._prims_common.is_non_overlapping_and_dense_or_false(first)
-
-
-def _modes_below_engine() -> int:
-    """How many dispatch modes stand between us and the engine; 0 if Python code of the program called the op."""
-    frame, modes, foreign = sys._getframe(1), 0, False
-    while frame is not None and frame.f_code.co_name != _ENGINE:
-        if frame.f_code.co_name == "__torch_dispatch__":
-            modes, foreign = modes + 1, False
-        elif not is_machinery(frame):
-            foreign = True
-        frame = frame.f_back
-    return 0 if frame is None or foreign else modes
 
 
 # --- the process-wide parts: in place while some thread is in a context, and idle in the threads that are not -------
@@ -210,13 +163,13 @@ def _visited() -> Iterator[None]:
         torch.set_autocast_enabled(device, before)
 
 
-# --- optimizers: torch/optim/optimizer.py `_default_to_fused_or_foreach` --------------------------------------------
+# --- optimizers --------------------------------------------
 
 
 def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
     for cuda in _mine()[-1:]:
         for group in optimizer.param_groups:
-            if _would_be_foreach(optimizer, group):
+            if would_be_foreach(optimizer, group):
                 group["foreach"] = True
                 cuda.flipped.append(group)
 
@@ -224,15 +177,3 @@ def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) ->
 def _after_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
     for cuda in _mine()[-1:]:
         cuda.unflip()
-
-
-def _would_be_foreach(optimizer: torch.optim.Optimizer, group: dict) -> bool:
-    """CUDA's default if the program says neither foreach nor fused: one call for the tensors of all parameters."""
-    if group.get("foreach", False) is not None or group.get("fused") is not None or group.get("differentiable"):
-        return False
-    kinds = [kind for kind in type(optimizer).__mro__ if kind not in (torch.optim.Optimizer, object)]
-    if not any(hasattr(sys.modules[kind.__module__], "_default_to_fused_or_foreach") for kind in kinds):
-        return False  # Adafactor, Muon, SparseAdam and LBFGS never ask
-    if isinstance(optimizer, torch.optim.Adam) and isinstance(group["lr"], Tensor) and not group["capturable"]:
-        return False
-    return all(type(p) in (Tensor, torch.nn.Parameter, FakeTensor) for p in group["params"])

@@ -29,6 +29,7 @@ upsample_bicubic2d _upsample_bicubic2d_aa""".split()
 FLOAT_OUT = """prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm
 linalg_matrix_norm.str_ord sum sum.dim_IntList""".split()
 FLOAT_APPENDED = {"norm.Scalar": "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim": "norm.ScalarOpt_dim_dtype"}
+_NORM_DEFAULTS = {"norm.Scalar": {"p": 2}, "norm.ScalarOpt_dim": {"keepdim": False}}  # optional in one overload only
 WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 BANNED = ["binary_cross_entropy"]
 LISTED = frozenset([*LOWER, *FLOAT, *FLOAT_OUT, *FLOAT_APPENDED, *WIDEST, *BANNED])
@@ -88,7 +89,8 @@ def recast(name: str, casts: Casts, low: torch.dtype, args: tuple, kw: dict, op:
     if name in FLOAT_OUT or name in FLOAT_APPENDED:
         if name in FLOAT_OUT and not is_eligible(args[0]):
             return args, kw
-        given = dict(zip((a.name for a in op._schema.arguments[1:]), args[1:], strict=False)) | kw
+        defaults = _NORM_DEFAULTS.get(name, {})
+        given = defaults | dict(zip((a.name for a in op._schema.arguments[1:]), args[1:], strict=False)) | kw
         if given.get("dtype") is None:
             given["dtype"] = torch.float32 if is_eligible(args[0]) else args[0].dtype
         return args[:1], given

@@ -102,5 +102,5 @@ def _caller() -> str:
 
 
 def is_machinery(frame: FrameType) -> bool:
-    """Whether `frame` is a step between a program's line and its kernel: a dispatch mode, or torch's wrapping of one."""
+    """Whether `frame` is a step between a program's line and its kernel: a dispatch mode, or torch's wrapper of one."""
     return frame.f_code.co_name == "__torch_dispatch__" or frame.f_globals.get("__name__", "").startswith(_MACHINERY)

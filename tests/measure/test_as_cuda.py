@@ -237,9 +237,9 @@ def test_math_attention_runs_cudas_ops(dtype):
 
 
 def test_no_attention_backend_left():
-    with as_cuda(A100), sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-        with pytest.raises(RuntimeError, match="No available kernel"):
-            F.scaled_dot_product_attention(*qkv(f32))
+    none_left = pytest.raises(RuntimeError, match="No available kernel")
+    with as_cuda(A100), sdpa_kernel(SDPBackend.FLASH_ATTENTION), none_left:
+        F.scaled_dot_product_attention(*qkv(f32))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -429,6 +429,7 @@ AUTOCAST = {  # each gets x(*shape), in float32, and h(*shape), in bfloat16
     "mean, var": lambda x, h, d: (h(4, 8).mean(), h(4, 8).var(), h(4, 8).std(0)),
     "pow": lambda x, h, d: (h(4) ** 2, 2 ** h(4), h(4) ** h(4)),
     "exp, log": lambda x, h, d: (h(4).exp(), h(4).log1p(), torch.rsqrt(h(4)), 1 / h(4), h(4).sqrt()),
+    "distance": lambda x, h, d: F.pairwise_distance(h(4, 8), h(4, 8)),
     "norm": lambda x, h, d: (h(4, 8).norm(), torch.norm(h(4, 8), dim=1), torch.linalg.vector_norm(h(4, 8))),
     "cumsum": lambda x, h, d: (h(4, 8).cumsum(0), h(4, 8).prod(), h(4, 8).logsumexp(0)),
     "cat": lambda x, h, d: (torch.cat([h(4), x(4)]), torch.stack([h(4), h(4)])),
@@ -640,6 +641,14 @@ def test_linear_adds_the_bias_of_a_transposed_input_in_place():
 
     assert "add_.Tensor" in same_on_fakes(step).names and "add.Tensor" not in same_on_fakes(step).names
     assert profiled_adds(step) == (1, 0)
+
+
+def test_log_sigmoid_saves_no_buffer():
+    x = leaf(4, 8)
+    assert saved_bytes(lambda: F.logsigmoid(x)) == x.nbytes
+    with as_cuda(A100):
+        (mine,) = torch.autograd.grad(F.logsigmoid(x).square().sum(), x)
+    close(mine, torch.autograd.grad(F.logsigmoid(x).square().sum(), x)[0])
 
 
 def test_rnns_are_an_honest_unknown():
