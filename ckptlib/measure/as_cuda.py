@@ -106,8 +106,12 @@ def _current() -> tuple[Gpu, Casts]:
 @contextlib.contextmanager
 def _installed(cuda: Cuda) -> Iterator[None]:
     with _lock:
-        if not _everywhere:
-            _install()
+        try:
+            if not _everywhere:
+                _install()
+        except BaseException:
+            _uninstall()
+            raise
         _everywhere.append(cuda)
     _mine().append(cuda)
     try:
@@ -117,8 +121,8 @@ def _installed(cuda: Cuda) -> Iterator[None]:
         cuda.close()
         with _lock:
             _everywhere.remove(cuda)
-            while _undo and not _everywhere:
-                _undo.pop()()
+            if not _everywhere:
+                _uninstall()
 
 
 def _install() -> None:
@@ -136,6 +140,11 @@ def _install() -> None:
     # Fake parameters are of another type than torch.Tensor, which is all that clip_grad_norm_ asks for on a CPU.
     _foreach_utils._foreach_supported_types.append(FakeTensor)
     _undo.append(lambda: _foreach_utils._foreach_supported_types.remove(FakeTensor))
+
+
+def _uninstall() -> None:
+    while _undo:
+        _undo.pop()()
 
 
 def _patch(module: Any, name: str, replacement: Callable) -> None:
@@ -163,7 +172,7 @@ def _visited() -> Iterator[None]:
         torch.set_autocast_enabled(device, before)
 
 
-# --- optimizers --------------------------------------------
+# --- optimizers -------------------------------------------------------------------------------------------------------
 
 
 def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
