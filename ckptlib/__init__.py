@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 # public name -> the module that defines it; a name that maps to itself is that module
 _HOME = {
-    "CachingAllocator": "measure.allocator",
+    "CachingAllocator": "measure.cuda.allocator",
     "CkptError": "errors",
     "Tape": "tape",
     "ledger": "measure.ledger",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from .errors import CkptError
 from .measure.measurement import Measurement, measure
-from .measure.presets import at_release, preset
+from .measure.cuda.presets import at_release, preset
 from .models import CHECKPOINTS, mlp_step
 
 

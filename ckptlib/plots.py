@@ -20,8 +20,8 @@ from .chart import compare, timeline
 from .drawing import LINE, LOOKS, SIZE, WIDTH, Drawing, size, style, svg, text_width, unit
 
 if TYPE_CHECKING:
-    from .measure.allocator import CachingAllocator
-    from .measure.blocks import Block, Segment
+    from .measure.cuda.allocator import CachingAllocator
+    from .measure.cuda.blocks import Block, Segment
     from .measure.measurement import Measurement
     from .measure.saved import SavedTensors
 

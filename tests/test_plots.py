@@ -18,11 +18,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from ckptlib import chart, drawing, plots
-from ckptlib.measure.allocator import CachingAllocator
+from ckptlib.measure.cuda.allocator import CachingAllocator
 from ckptlib.measure.events import CATEGORIES, PHASES, Storage
-from ckptlib.measure.presets import preset
+from ckptlib.measure.cuda.presets import preset
 from ckptlib.measure.saved import Saved, SavedTensors
-from ckptlib.measure.simulate import simulate
+from ckptlib.measure.cuda.simulate import simulate
 from ckptlib.measure.timeline import Change, Timeline
 from ckptlib.measure.trace import recording
 from ckptlib.models import CHECKPOINTS, mlp_step

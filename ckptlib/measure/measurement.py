@@ -11,12 +11,12 @@ from typing import NamedTuple
 import torch
 
 from . import gpu as real
-from .allocator import CUDA_RULES, AllocatorRules, CachingAllocator
-from .as_cuda import as_cuda
+from .cuda.allocator import CUDA_RULES, AllocatorRules, CachingAllocator
+from .cuda.dispatch.as_cuda import as_cuda
+from .cuda.presets import Gpu, preset
+from .cuda.simulate import simulate
 from .events import Trace
-from .presets import Gpu, preset
 from .profiled import Hidden, profiled, reconcile
-from .simulate import simulate
 from .table import Table, mib
 from .timeline import Change, Mark, Timeline, of_trace
 from .trace import recording

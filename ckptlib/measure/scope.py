@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import FrameType
 
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-_ENGINE = "_engine_run_backward"  # the one Python function through which torch starts its backward engine
+from .frames import called_by_engine
 
 
 class Scope:
@@ -60,7 +58,7 @@ class Scope:
             return bool(self._stack)  # a module called under no_grad in a custom backward
         if self._stack:
             return True
-        if _called_by_engine(sys._getframe()):
+        if called_by_engine():
             self._double_tasks.add(task)
         return task not in self._double_tasks
 
@@ -117,15 +115,3 @@ class Scope:
         if self._mine():
             self._optimizers -= 1
             self._stepped(optimizer)
-
-
-def _called_by_engine(frame: FrameType | None) -> bool:
-    """Is the nearest Python code above the tracer torch's backward engine? On an accelerator there is none at all."""
-    while frame is not None and _is_tracing(frame):
-        frame = frame.f_back
-    return frame is None or frame.f_code.co_name == _ENGINE
-
-
-def _is_tracing(frame: FrameType) -> bool:
-    module = frame.f_globals.get("__name__", "")
-    return module.startswith("ckptlib.measure") or module == "torch.utils._python_dispatch"

@@ -14,6 +14,7 @@ from torch._C._profiler import _RecordFunctionFast
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
+from .engine import Gradients
 from .events import Event, Op, Storage, TensorMeta, Trace
 from .profiled import MARKER
 from .roles import Roles
@@ -86,6 +87,7 @@ class Recorder(TorchDispatchMode):
         self._index: dict[int, int] = {}  # address of a live storage -> its index in trace.storages
         self._refs: dict[int, weakref.ref] = {}  # index -> reference whose callback records the free
         self._op, self._phase = -1, ""  # the op under way
+        self._gradients = Gradients()
         self._roles = Roles(self.storage_of, self.trace)
         self._scope = Scope(lambda: _current() is self, self._root_called, self._roles.optimizer_stepped)
         self._scope.start()
@@ -106,6 +108,8 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if self._fake:
             self._refuse_trainable_reals(func, args)
+        if self._gradients.meet(func, args, kwargs):
+            func = torch.ops.aten.add_.Tensor  # as it is without us
         op = Op(
             index=len(self.trace.ops),
             name=_name(func),
@@ -198,6 +202,7 @@ class Recorder(TorchDispatchMode):
         self._index[address] = index
         self._refs[index] = weakref.ref(storage, lambda _: self._free(index, address))
         if made_by:
+            self._gradients.made(address)
             self._event("alloc", index)
         else:
             self.trace.before.append(index)

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Iterator
 
-from ckptlib.measure.allocator import AllocatorRules, CachingAllocator
+from ckptlib.measure.cuda.allocator import AllocatorRules, CachingAllocator
 
 Plan = Iterator[tuple[int, int]]  # (slot, nbytes): malloc into the slot, or free it where nbytes is -1
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptlib.measure import allocator, blocks, heap
-from ckptlib.measure.allocator import AllocatorRules, Block, CachingAllocator, OutOfMemory
+from ckptlib.measure.cuda import allocator, blocks, heap
+from ckptlib.measure.cuda.allocator import AllocatorRules, Block, CachingAllocator, OutOfMemory
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30
 EXPANDABLE = AllocatorRules(expandable_segments=True)

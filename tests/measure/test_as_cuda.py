@@ -16,9 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
-from ckptlib.measure.as_cuda import UnknownOnCuda, as_cuda, is_host
-from ckptlib.measure.as_cuda_autocast import FLOAT, FLOAT_APPENDED, FLOAT_OUT, LISTED, LOWER, WIDEST
-from ckptlib.measure.presets import at_release, preset
+from ckptlib.measure.cuda.dispatch.as_cuda import UnknownOnCuda, as_cuda, is_host
+from ckptlib.measure.cuda.dispatch.autocast import FLOAT, FLOAT_APPENDED, FLOAT_OUT, LISTED, LOWER, WIDEST
+from ckptlib.measure.cuda.presets import at_release, preset
 
 A100 = at_release(preset("a100"), "2.13")
 HALVES = (torch.float16, torch.bfloat16)
@@ -30,14 +30,13 @@ class Log(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.ops, self.in_place = [], 0
+        self.ops = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         if func.namespace == "aten":
             made = [(str(t.dtype)[6:], tuple(t.shape)) for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
             self.ops.append((str(func)[5:].removesuffix(".default"), made))
-            self.in_place += func.overloadpacket is torch.ops.aten.add and out is args[0]
         return out
 
     @property
@@ -640,7 +639,9 @@ def test_linear_adds_the_bias_of_a_transposed_input_in_place():
         F.linear(leaf(4, 2, 8).transpose(0, 1), leaf(8, 8), leaf(8)).sum().backward()
 
     assert "add_.Tensor" in same_on_fakes(step).names and "add.Tensor" not in same_on_fakes(step).names
-    assert profiled_adds(step) == (1, 0)
+    with torch.profiler.profile() as profile:  # without a dispatch mode, a CPU does so too
+        step()
+    assert "aten::add_" in [event.name for event in profile.events()]
 
 
 def test_log_sigmoid_saves_no_buffer():
@@ -654,70 +655,6 @@ def test_log_sigmoid_saves_no_buffer():
 def test_rnns_are_an_honest_unknown():
     with as_cuda(A100), pytest.warns(UnknownOnCuda, match="cuDNN"):
         nn.LSTM(4, 4)(torch.randn(3, 2, 4))[0].sum().backward()
-
-
-# --- gradients that meet --------------------------------------------------------------------------------------------
-
-
-def profiled_adds(fn):
-    with torch.profiler.profile() as profile:
-        fn()
-    names = [event.name for event in profile.events()]
-    return names.count("aten::add_"), names.count("aten::add")
-
-
-def fan_in(kind):
-    def fn():
-        torch.manual_seed(0)
-        x, w = leaf(4, 4), leaf(4, 4)
-        h = x @ w
-        y = {
-            "fresh": lambda: torch.relu(h) + torch.sin(h) + torch.tanh(h),
-            "shared": lambda: h + torch.relu(h),
-            "residual": lambda: h + torch.relu(h @ w),
-            "square": lambda: h * h,
-            "tied": lambda: torch.relu(h) @ w,
-            "norms": lambda: h + F.layer_norm(h + F.layer_norm(h, (4,)), (4,)),
-            "tied linear": lambda: F.linear(F.linear(h, w), w),
-            "held": lambda: (h.register_hook(lambda g: g * 2), torch.relu(h) + torch.sin(h))[1],
-        }[kind]()
-        y.sum().backward()
-        return x.grad, w.grad
-
-    return fn
-
-
-@pytest.mark.parametrize("kind", ["fresh", "shared", "residual", "square", "tied", "norms", "tied linear", "held"])
-def test_gradients_are_added_up_in_place_where_torch_does_so(kind):
-    """A dispatch mode makes autograd's engine add out of place: the profiler shows what it does without one."""
-    fn = fan_in(kind)
-    in_place, out_of_place = profiled_adds(fn)
-    for fake in (False, True):
-        log = run(fn, fake)
-        assert log.in_place + log.names.count("add_.Tensor") == in_place
-        assert log.names.count("add.Tensor") - log.in_place == out_of_place
-    with as_cuda(A100):
-        mine = fn()
-    for a, b in zip(mine, fn(), strict=True):
-        torch.testing.assert_close(a, b)
-
-
-def test_a_python_backward_is_not_added_up_for():
-    class Twice(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, dy):
-            total = dy + dy
-            return total + (dy - dy)
-
-    def fn():
-        x = leaf(4, 4)
-        Twice.apply(torch.relu(x)).sum().backward()
-
-    assert run(fn).in_place == 0
 
 
 def test_a_second_derivative_is_right():

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import ckptlib as ck
-from ckptlib.measure.presets import at_release, preset
+from ckptlib.measure.cuda.presets import at_release, preset
 from ckptlib.models import CHECKPOINTS, MLP
 
 pytestmark = [

@@ -13,9 +13,9 @@ from torch import nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 import ckptlib as ck
-from ckptlib.measure.allocator import OutOfMemory
+from ckptlib.measure.cuda.allocator import OutOfMemory
+from ckptlib.measure.cuda.presets import PRESETS
 from ckptlib.measure.gpu import NoSuchDevice
-from ckptlib.measure.presets import PRESETS
 
 
 def build(rows: int = 64):

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint_sequential
 
 import ckptlib as ck
-from ckptlib.measure.presets import preset
+from ckptlib.measure.cuda.presets import preset
 from ckptlib.models import mlp_step
 
 KiB, MiB = 2**10, 2**20

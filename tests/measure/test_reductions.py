@@ -9,9 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckptlib.measure.cuda.presets import PRESETS, preset
+from ckptlib.measure.cuda.reductions import KERNELS, reduction_buffers
 from ckptlib.measure.events import Op, TensorMeta
-from ckptlib.measure.presets import PRESETS, preset
-from ckptlib.measure.reductions import KERNELS, reduction_buffers
 
 A100, H100_PCIE = preset("a100"), preset("h100-pcie")
 

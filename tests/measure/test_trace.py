@@ -141,6 +141,24 @@ def test_categories_equal_memtrackers(name):
     assert ours == theirs
 
 
+def test_tracing_does_not_change_what_is_allocated():
+    """Autograd's engine adds gradients in place, but not under a dispatch mode: the trace makes up for it."""
+
+    def step():
+        a, b = nn.Linear(64, 64), nn.Linear(64, 64)
+        x = torch.randn(512, 64)
+        for _ in range(2):  # residual connections, and weights that are used twice
+            x = x + a(x)
+            x = x + b(x)
+        x.square().sum().backward()
+
+    with profiled() as readings:
+        step()
+    untraced = [r.nbytes for r in readings if abs(r.nbytes) >= 64 * 64 * 4]
+    traced = [c.nbytes for c in ck.measure(step).timeline.changes if abs(c.nbytes) >= 64 * 64 * 4]
+    assert traced == untraced
+
+
 def test_phases_of_a_checkpointed_step():
     model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
     optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)

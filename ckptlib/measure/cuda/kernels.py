@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from types import MappingProxyType
 
-from .attention import attention, attention_backward
-from .events import Op, TensorMeta
-from .held import HALVES, NOTHING, Held, accumulated, ceil_div, copies, is_permuted
+from ..events import Op, TensorMeta
+from .attention import CUDNN, efficient, efficient_backward, flash, flash_backward
+from .held import NOTHING, Held, accumulated, ceil_div, copies, is_permuted
 from .matmuls import batched_product, matrix_product, uses_cublas, uses_cublaslt
 from .presets import Gpu
 from .reductions import KERNELS, reduction_buffers
@@ -37,6 +36,12 @@ def _softmax(op: Op, gpu: Gpu) -> Held:
     return Held(after=copies(op.args[0]))
 
 
+def _safe_softmax(op: Op, gpu: Gpu) -> Held:
+    """native/transformers/attention.cpp `_safe_softmax`: a softmax, where its input was -inf, and zeros there."""
+    x, out = op.args[0], op.outputs[0].nbytes if op.outputs else 0
+    return Held(before=(out, x.numel)) if x.numel else NOTHING
+
+
 def _softmax_backward(op: Op, gpu: Gpu) -> Held:
     """SoftMax.cu `softmax_backward_cuda_out`: `tmp = grad * output`, of the output's size, then `tmp.contiguous()`."""
     grad, output = op.args[:2]
@@ -50,11 +55,9 @@ def _log_softmax_backward(op: Op, gpu: Gpu) -> Held:
     return Held(after=copies(*op.args[:2]))
 
 
-def _float_statistics(op: Op, gpu: Gpu) -> Held:
-    """layer_norm_kernel.cu, Normalization.cu: a half input's mean and rstd are float; a CPU may keep them in half."""
-    x = op.args[0]
-    sizes = {i: 4 * t.numel for i, t in enumerate(op.outputs) if i in (1, 2) and x.dtype in HALVES}
-    return Held(copies(x) if op.name == "aten.native_layer_norm.default" else (), resized=MappingProxyType(sizes))
+def _layer_norm(op: Op, gpu: Gpu) -> Held:
+    """layer_norm_kernel.cu `layer_norm_cuda`: works on `input.contiguous()`."""
+    return Held(before=copies(op.args[0]))
 
 
 def _layer_norm_backward(op: Op, gpu: Gpu) -> Held:
@@ -141,16 +144,22 @@ RULES: dict[str, Rule] = {
     "aten._log_softmax.default": _softmax,
     "aten._softmax_backward_data.default": _softmax_backward,
     "aten._log_softmax_backward_data.default": _log_softmax_backward,
-    "aten.native_layer_norm.default": _float_statistics,
+    "aten.native_layer_norm.default": _layer_norm,
     "aten.native_layer_norm_backward.default": _layer_norm_backward,
-    "aten.native_batch_norm.default": _float_statistics,
     "aten.native_group_norm.default": _group_norm,
     "aten.native_group_norm_backward.default": _group_norm_backward,
     "aten.logsumexp.default": _logsumexp,
     "aten.embedding_dense_backward.default": _embedding_backward,
     "aten._foreach_norm.Scalar": _foreach_norm,
-    "aten._scaled_dot_product_flash_attention_for_cpu.default": attention,
-    "aten._scaled_dot_product_flash_attention_for_cpu_backward.default": attention_backward,
+    "aten._scaled_dot_product_flash_attention.default": flash,
+    "aten._scaled_dot_product_flash_attention_backward.default": flash_backward,
+    "aten._scaled_dot_product_efficient_attention.default": efficient,
+    "aten._scaled_dot_product_efficient_attention_backward.default": efficient_backward,
+    "aten._scaled_dot_product_cudnn_attention.default": _unknown(CUDNN),
+    "aten._scaled_dot_product_cudnn_attention_backward.default": _unknown(CUDNN),
+    "aten.cudnn_batch_norm.default": _unknown(CUDNN_WORKSPACE),
+    "aten.cudnn_batch_norm_backward.default": _unknown(CUDNN_WORKSPACE),
+    "aten._safe_softmax.default": _safe_softmax,
     "aten.convolution.default": _unknown(CUDNN_WORKSPACE),
     "aten.convolution_backward.default": _unknown(CUDNN_WORKSPACE),
     "aten.sort.default": _unknown(SORT_STORAGE),

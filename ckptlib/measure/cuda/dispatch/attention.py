@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .presets import Gpu
+from ..presets import Gpu
 
 aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)

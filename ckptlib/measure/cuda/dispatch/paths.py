@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey, DispatchKeySet, _dispatch_keyset_full_after
 
-from .as_cuda_attention import Attention, attention
-from .as_cuda_autocast import FLOAT_APPENDED, LISTED, Casts, recast
-from .presets import Gpu
+from ..presets import Gpu
+from .attention import Attention, attention
+from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
 
 aten = torch.ops.aten
 KEY = "AutocastPrivateUse1"

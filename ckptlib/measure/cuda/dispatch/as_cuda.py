@@ -20,13 +20,12 @@ from torch.utils import _foreach_utils
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import DefaultDeviceType
 
-from .as_cuda_autocast import Casts
-from .as_cuda_engine import Gradients
-from .as_cuda_host import asks_for_overflow, is_host, run_on_host, runs_on_host
-from .as_cuda_kernels import KERNELS
-from .as_cuda_optim import would_be_foreach
-from .as_cuda_paths import OURS, UnknownOnCuda, below_autocast, register
-from .presets import DEFAULT, Gpu, preset
+from ..presets import DEFAULT, Gpu, preset
+from .autocast import Casts
+from .host import asks_for_overflow, is_host, run_on_host, runs_on_host
+from .kernels import KERNELS
+from .optim import would_be_foreach
+from .paths import OURS, UnknownOnCuda, below_autocast, register
 
 __all__ = ["Cuda", "UnknownOnCuda", "as_cuda", "is_host"]
 
@@ -44,14 +43,13 @@ def as_cuda(gpu: str | Gpu = DEFAULT) -> Iterator[Cuda]:
 
 
 class Cuda(TorchDispatchMode):
-    """Stands below the tracer: runs what only CUDA can run, keeps host tensors real, adds gradients up in place."""
+    """Stands below the tracer: runs what only CUDA can run, and keeps host tensors real."""
 
     def __init__(self, gpu: Gpu):
         super().__init__()
         self.gpu = gpu
         self.casts = Casts()
         self.flipped: list[dict] = []  # parameter groups whose `foreach` we set for the step under way
-        self._gradients = Gradients()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -64,7 +62,6 @@ class Cuda(TorchDispatchMode):
     def close(self) -> None:
         self.unflip()  # what a step that raised left behind
         self.casts.clear()
-        self._gradients.clear()
 
     def unflip(self) -> None:
         while self.flipped:
@@ -77,12 +74,8 @@ class Cuda(TorchDispatchMode):
                 return run_on_host(func, args, kwargs)
             if asks_for_overflow(func, args):
                 return 0.0
-            if self._gradients.meet(func, args, kwargs):
-                return args[0].add_(args[1])
             kernel = KERNELS.get(func)
-            out = kernel(self.gpu, *args, **kwargs) if kernel else func(*args, **kwargs)
-            self._gradients.made(out)
-            return out
+            return kernel(self.gpu, *args, **kwargs) if kernel else func(*args, **kwargs)
 
 
 # --- the process-wide parts: in place while some thread is in a context, and idle in the threads that are not -------

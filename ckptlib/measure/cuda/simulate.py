@@ -8,11 +8,11 @@ from itertools import groupby
 
 import torch
 
+from ..events import Event, Op, Storage, Trace
+from ..timeline import Change, Mark, Timeline
 from .allocator import CUDA_RULES, AllocatorRules, Block, CachingAllocator
-from .events import Event, Op, Storage, Trace
 from .kernels import held, uses_cublas, uses_cublaslt
 from .presets import Gpu
-from .timeline import Change, Mark, Timeline
 
 
 @dataclass
@@ -34,8 +34,7 @@ class _Replay:
     def __init__(self, trace: Trace, gpu: Gpu, allocator: CachingAllocator):
         self.trace, self.gpu, self.allocator = trace, gpu, allocator
         self.result = Simulation(allocator)
-        self.sizes: dict[int, int] = {}  # storage -> bytes on CUDA, where they are not the CPU's
-        self.blocks: dict[int, list[tuple[Block, Storage]]] = {}  # storage -> its block, and those freed with it
+        self.blocks: dict[int, Block] = {}  # storage -> its block
         self.workspaces: set[tuple[str, str]] = set()  # those that are kept and exist already
         self.high = 0  # most allocated since the last mark
         self.where = ("before", -1)  # phase and op that the next change is put down to
@@ -59,8 +58,8 @@ class _Replay:
             if event.kind == "alloc":
                 self.alloc_storage(event.storage)
             elif event.kind == "free":
-                for block, owner in self.blocks.pop(event.storage, ()):
-                    self.free(block, owner)
+                if event.storage in self.blocks:
+                    self.free(self.blocks.pop(event.storage), self.trace.storages[event.storage])
             elif event.kind == "mark":
                 now = self.allocator
                 self.result.marks.append(Mark(event.label, now.allocated, max(self.high, now.allocated), now.reserved))
@@ -71,14 +70,10 @@ class _Replay:
         extra = held(op, self.gpu)
         if extra.unknown:
             self.result.unknowns[op.name] = extra.unknown
-        for i, nbytes in extra.resized.items():
-            self.sizes[op.outputs[i].storage] = nbytes
         self.where = (op.phase, op.index)
         passing = [self.alloc(nbytes, _extra(op, "temporary")) for nbytes in extra.before]
         self.replay(events)
         passing += [self.alloc(nbytes, _extra(op, "temporary")) for nbytes in extra.after]
-        if extra.beside and op.outputs and op.outputs[0].storage in self.blocks:
-            self.blocks[op.outputs[0].storage] += [self.alloc(n, _extra(op, "activation")) for n in extra.beside]
         passing += self.library_workspaces(op)
         for block, owner in passing:
             self.free(block, owner)
@@ -103,9 +98,8 @@ class _Replay:
     # ---- one block --------------------------------------------------------------------------------------------------
     def alloc_storage(self, index: int) -> None:
         storage = self.trace.storages[index]
-        nbytes = self.sizes.get(index, storage.nbytes)
-        if nbytes and storage.device != "host":
-            self.blocks[index] = [self.alloc(nbytes, storage)]
+        if storage.nbytes and storage.device != "host":
+            self.blocks[index], _ = self.alloc(storage.nbytes, storage)
 
     def alloc(self, nbytes: int, owner: Storage) -> tuple[Block, Storage]:
         block = self.allocator.malloc(nbytes, tag=owner)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .as_cuda_host import host_scalar
-from .presets import Gpu
+from ..presets import Gpu
+from .host import host_scalar
 
 aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 
-from .events import TensorMeta
+from ..events import TensorMeta
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -18,8 +16,6 @@ class Held(NamedTuple):
 
     before: tuple[int, ...] = ()  # allocated before its outputs, freed when it returns
     after: tuple[int, ...] = ()  # allocated after its outputs, freed when it returns
-    beside: tuple[int, ...] = ()  # allocated after its outputs, freed together with its first output
-    resized: Mapping[int, int] = MappingProxyType({})  # output -> its bytes on CUDA, where the CPU's differ
     unknown: str = ""  # what cannot be predicted, and why
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .events import Op, TensorMeta
+from ..events import Op, TensorMeta
 from .held import HALVES, accumulated, ceil_div
 from .presets import Gpu
 

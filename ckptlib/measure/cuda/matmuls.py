@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from .events import Op, TensorMeta
+from ..events import Op, TensorMeta
 from .held import HALVES, NOTHING, Held, is_contiguous, is_dense
 from .presets import Gpu
 

@@ -6,9 +6,7 @@ storage: views of a host tensor are on the host too.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,12 +15,14 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ...frames import caller_module
+from ...storages import tensors_in
+
 _MADE_OF_NUMBERS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
 _ZEROS = torch.ops.aten.zeros.default
 # `torch.zeros(())` without a device. Elsewhere in torch.optim, zeros are made on the parameter's device.
 _ZEROS_ON_HOST = ("torch.optim.adadelta", "torch.optim.rmsprop", "torch.optim.rprop")
 _ON_DEVICE = ("torch.optim.asgd", "torch.optim.swa_utils")  # these name the parameter's device
-_MACHINERY = ("ckptlib.measure", "torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo")
 _READ = torch.ops.aten._local_scalar_dense.default
 
 # A weak reference keeps the address of a dead storage from being given to a new one, so addresses are good keys.
@@ -52,9 +52,9 @@ def host_scalar(dtype: torch.dtype = torch.int64) -> Tensor:
 
 def runs_on_host(func: Any, args: tuple, kwargs: dict) -> bool:
     """Whether `func` would run on the host: it makes a host tensor, or everything it reads is one."""
-    if func in _MADE_OF_NUMBERS and _caller().startswith("torch.optim"):
-        return _caller() not in _ON_DEVICE
-    if func is _ZEROS and not args[0] and _caller() in _ZEROS_ON_HOST:
+    if func in _MADE_OF_NUMBERS and caller_module().startswith("torch.optim"):
+        return caller_module() not in _ON_DEVICE
+    if func is _ZEROS and not args[0] and caller_module() in _ZEROS_ON_HOST:
         return True
     return bool(_host) and _all_host((args, kwargs))
 
@@ -63,7 +63,7 @@ def run_on_host(func: Callable, args: tuple, kwargs: dict) -> Any:
     """Run for real, even under FakeTensorMode, so that `.item()` has an answer; what comes out is on the host too."""
     with unset_fake_temporarily():
         out = func(*args, **kwargs)
-    for t in _tensors(out):
+    for t in tensors_in(out):
         if not is_host(t):
             mark_host(t)
     return out
@@ -71,36 +71,13 @@ def run_on_host(func: Callable, args: tuple, kwargs: dict) -> Any:
 
 def asks_for_overflow(func: Any, args: tuple) -> bool:
     """Whether GradScaler asks a fake tensor if a gradient overflowed. A fake run assumes that none did."""
-    return func is _READ and _caller() == "torch.amp.grad_scaler" and type(args[0]) is not Tensor
+    return func is _READ and caller_module() == "torch.amp.grad_scaler" and type(args[0]) is not Tensor
 
 
 def _all_host(x: Any) -> bool:
     found = False
-    for t in _tensors(x):
+    for t in tensors_in(x):
         if not is_host(t):
             return False
         found = True
     return found
-
-
-def _tensors(x: Any) -> Iterator[Tensor]:
-    if isinstance(x, Tensor):
-        yield x
-    elif isinstance(x, (tuple, list)):
-        for y in x:
-            yield from _tensors(y)
-    elif isinstance(x, dict):
-        yield from _tensors(tuple(x.values()))
-
-
-def _caller() -> str:
-    """Name of the module whose Python code called the op: the first one above the dispatch modes."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_machinery(frame):
-        frame = frame.f_back
-    return "" if frame is None else frame.f_globals.get("__name__", "")
-
-
-def is_machinery(frame: FrameType) -> bool:
-    """Whether `frame` is a step between a program's line and its kernel: a dispatch mode, or torch's wrapper of one."""
-    return frame.f_code.co_name == "__torch_dispatch__" or frame.f_globals.get("__name__", "").startswith(_MACHINERY)

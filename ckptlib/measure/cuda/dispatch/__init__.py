@@ -1,0 +1,1 @@
+"""Which ops would CUDA have run? A CPU program made to dispatch them."""
