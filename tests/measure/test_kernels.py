@@ -227,6 +227,16 @@ def test_cudnn_is_an_honest_unknown():
         assert "cuDNN" in extra.unknown and extra == Held(unknown=extra.unknown)
 
 
+def test_safe_softmax_by_release():
+    """pytorch#139612 published 1538 MiB more on 2.5's code for 32 heads of 4096 x 4096 scores: a copy and a mask."""
+    scores = TensorMeta((1, 32, 4096, 4096), (32 * 4096**2, 4096**2, 4096, 1), torch.float16, 0)
+    op = Op(0, "aten._safe_softmax.default", (scores, -1), {}, "", "forward", outputs=(scores,))
+    copy, mask = 1024 * 2**20, 512 * 2**20
+    assert held(op, at_release(A100, "2.4")) == Held()
+    assert held(op, at_release(A100, "2.5")) == Held(before=(copy, mask))
+    assert held(op, at_release(A100, "2.6")) == Held(before=(mask,))
+
+
 # --- fused attention --------------------------------------------------------------------------------------------------
 
 FLASH, EFFICIENT = "aten._scaled_dot_product_flash_attention", "aten._scaled_dot_product_efficient_attention"
