@@ -57,8 +57,47 @@ def measure(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
+def plan(parser: argparse.ArgumentParser) -> Run:
+    """Find the fastest schedule of a chain within a memory budget.
+
+    The chain is a JSON file of lists: ftime, btime, x (one more entry: the input of stage 0 first) and xbar (all that a
+    stage keeps, its output included). Exit code: 0 = planned; 1 = the budget is too small, and the smallest is printed.
+    """
+    parser.add_argument("--chain", required=True, metavar="FILE.json", help="the chain's costs")
+    parser.add_argument("--budget", required=True, type=int, metavar="BYTES", help="bytes, the chain's input included")
+    parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.plan_command import plan_chain
+
+        text, code = plan_chain(args)
+        print(text)
+        return code
+
+    return run
+
+
+def fit(parser: argparse.ArgumentParser) -> Run:
+    """Tell the largest batch that fits on a GPU, with nothing, attention or whole blocks recomputed."""
+    parser.add_argument("model", metavar="MODEL", help="gpt2-xl, llama3-8b, ...")
+    parser.add_argument("--gpu", default="80GiB", help="80GiB, 80GB, bytes, or a card such as h100")
+    parser.add_argument("--seq", type=int, help="tokens (default: the model's own)")
+    parser.add_argument("--precision", default="mixed", help="fp32, bf16 or mixed (default)")
+    parser.add_argument("--strategy", default="all", help="none, selective, full or all (default)")
+    parser.add_argument("--fused", action="store_true", help="fused attention")
+    parser.add_argument("--json", action="store_true", help="print bytes as JSON")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.fit_command import fit_model
+
+        print(fit_model(args))
+        return 0
+
+    return run
+
+
 # Every command, in the order of the help. The function's name is what the user types.
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure)
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure, plan, fit)
 
 
 def build_parser() -> argparse.ArgumentParser:

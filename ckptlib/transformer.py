@@ -1,41 +1,32 @@
-"""How much does a transformer layer remember? A GPT written so that its saved bytes can be counted and derived.
+"""How much does a transformer layer remember? A GPT and a Llama written so that saved bytes can be counted and derived.
 
 Layout is (T, N, D): with tokens first, heads are views of the one QKV product and nothing is copied before attention.
+`recompute` says what backward runs again: "none", "selective" (scores, softmax and their product with V), or "full"
+(every block).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from .configs import GPT2_XL, GPT3_175B, MT_NLG_530B, Config, LlamaConfig
+
+# fmt: off
+__all__ = [
+    "GPT", "GPT2_XL", "GPT3_175B", "MT_NLG_530B", "Attention", "Block", "Config", "Llama", "LlamaAttention",
+    "LlamaBlock", "LlamaConfig", "build", "causal_mask", "dropout", "gpt_step", "rope", "rope_tables",
+]
+# fmt: on
 
 
-@dataclass(frozen=True)
-class Config:
-    """A GPT's sizes, under their usual names: `width` is h, `heads` a, `tokens` s of the literature."""
-
-    layers: int
-    width: int
-    heads: int
-    tokens: int
-    vocabulary: int
-    dropout: float = 0.1
-
-    def layer_nbytes(self, batch: int = 1) -> int:
-        """What one layer keeps in half precision: sbh(34 + 5as/h), and 8 bytes a token for two LayerNorms' statistics.
-
-        Korthikanti et al. 2022 leave the statistics out; on a GPU they are float32, and 16 bytes.
-        """
-        s, h, a = self.tokens, self.width, self.heads
-        return batch * (34 * s * h + 5 * a * s * s + 8 * s)
-
-
-GPT2_XL = Config(layers=48, width=1600, heads=25, tokens=1024, vocabulary=50257)
-GPT3_175B = Config(layers=96, width=12288, heads=96, tokens=2048, vocabulary=51200)
-MT_NLG_530B = Config(layers=105, width=20480, heads=128, tokens=2048, vocabulary=51200)
+def again(fn: Callable[..., Tensor], recompute: bool, *args: object) -> Tensor:
+    """fn(*args), recomputed in backward if so wanted."""
+    return checkpoint(fn, *args, use_reentrant=False) if recompute else fn(*args)
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -46,9 +37,9 @@ def dropout(x: Tensor, p: float) -> Tensor:
 class Attention(nn.Module):
     """Causal self-attention, plain or fused. x: (T, N, D) -> (T, N, D)."""
 
-    def __init__(self, config: Config, fused: bool):
+    def __init__(self, config: Config, fused: bool, recompute: bool = False):
         super().__init__()
-        self.heads, self.p, self.fused = config.heads, config.dropout, fused
+        self.heads, self.p, self.fused, self.recompute = config.heads, config.dropout, fused, recompute
         self.qkv = nn.Linear(config.width, 3 * config.width)
         self.proj = nn.Linear(config.width, config.width)
 
@@ -56,7 +47,8 @@ class Attention(nn.Module):
         t, n, d = x.shape
         # (T, N, 3D) -> three views (N * heads, T, D / heads) of one storage
         q, k, v = self.qkv(x).view(t, n * self.heads, -1).transpose(0, 1).chunk(3, dim=-1)
-        y = self.attend_fused(q, k, v, n) if self.fused else self.attend(q, k, v, mask)
+        attend = self.attend_fused if self.fused else self.attend
+        y = again(attend, self.recompute, q, k, v, mask)
         return self.proj(y.transpose(0, 1).reshape(t, n, d))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -64,19 +56,19 @@ class Attention(nn.Module):
         scores = torch.baddbmm(mask, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5)
         return dropout(scores.softmax(-1), self.p) @ v
 
-    def attend_fused(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
-        q, k, v = (x.unflatten(0, (n, self.heads)) for x in (q, k, v))
+    def attend_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        q, k, v = (x.unflatten(0, (-1, self.heads)) for x in (q, k, v))
         return F.scaled_dot_product_attention(q, k, v, is_causal=True).flatten(0, 1)
 
 
 class Block(nn.Module):
     """Attention, then an MLP four times as wide, each behind a LayerNorm, beside a residual. (T, N, D) -> (T, N, D)."""
 
-    def __init__(self, config: Config, fused: bool = False):
+    def __init__(self, config: Config, fused: bool = False, recompute: str = "none"):
         super().__init__()
         self.p = config.dropout
         self.norm_1, self.norm_2 = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
-        self.attention = Attention(config, fused)
+        self.attention = Attention(config, fused, recompute == "selective")
         self.widen = nn.Linear(config.width, 4 * config.width)
         self.narrow = nn.Linear(4 * config.width, config.width)
 
@@ -92,11 +84,12 @@ def causal_mask(tokens: int, dtype: torch.dtype) -> Tensor:
 class GPT(nn.Module):
     """Embeddings, blocks, a tied output. token ids: (T, N) -> logits: (T, N, vocabulary)."""
 
-    def __init__(self, config: Config, fused: bool = False):
+    def __init__(self, config: Config, fused: bool = False, recompute: str = "none"):
         super().__init__()
+        self.recompute = recompute
         self.token = nn.Embedding(config.vocabulary, config.width)
         self.position = nn.Embedding(config.tokens, config.width)
-        self.blocks = nn.ModuleList(Block(config, fused) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, fused, recompute) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.p = config.dropout
         self.register_buffer("mask", causal_mask(config.tokens, torch.get_default_dtype()), persistent=False)
@@ -106,8 +99,96 @@ class GPT(nn.Module):
         positions = torch.arange(t, device=ids.device)[:, None]
         x = dropout(self.token(ids) + self.position(positions), self.p)
         for block in self.blocks:
-            x = block(x, self.mask[:t, :t])
+            x = again(block, self.recompute == "full", x, self.mask[:t, :t])
         return F.linear(self.norm(x), self.token.weight)
+
+
+# ---- Llama ----------------------------------------------------------------------------------------------------------
+def rope_tables(tokens: int, features: int, base: float = 500_000.0) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of each position's angles, both (T, 1, 1, features)."""
+    angles = torch.arange(tokens)[:, None] * base ** -(torch.arange(0, features, 2) / features)
+    angles = torch.cat([angles, angles], dim=-1)[:, None, None].to(torch.get_default_dtype())
+    return angles.cos(), angles.sin()
+
+
+def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair of features by its position's angle. x: (T, N, heads, features). It keeps nothing of x."""
+    left, right = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-right, left], dim=-1) * sin
+
+
+class LlamaAttention(nn.Module):
+    """Causal attention in which several heads of queries share one of keys and values. x: (T, N, D) -> (T, N, D)."""
+
+    def __init__(self, config: LlamaConfig, fused: bool, recompute: bool = False):
+        super().__init__()
+        self.heads, self.kv_heads, self.fused, self.recompute = config.heads, config.kv_heads, fused, recompute
+        self.q = nn.Linear(config.width, config.width, bias=False)
+        self.k, self.v = (nn.Linear(config.width, config.kv_width, bias=False) for _ in "kv")
+        self.proj = nn.Linear(config.width, config.width, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        t, n, d = x.shape
+        q, k, v = (layer(x).view(t, n, -1, d // self.heads) for layer in (self.q, self.k, self.v))
+        q, k = rope(q, cos, sin), rope(k, cos, sin)
+        y = again(self.attend_fused if self.fused else self.attend, self.recompute, q, k, v, mask)
+        return self.proj(y.reshape(t, n, d))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        t, n, _, d = q.shape
+        # Queries that share a key stand below one another: (N * kv_heads, group * T, d). Keys are not repeated.
+        q = (q * d**-0.5).unflatten(2, (self.kv_heads, -1)).permute(1, 2, 3, 0, 4).reshape(n * self.kv_heads, -1, d)
+        k, v = (x.flatten(1, 2).transpose(0, 1) for x in (k, v))
+        scores = (q @ k.transpose(1, 2)).unflatten(1, (-1, t)).add_(mask)  # in place: it keeps nothing
+        y = scores.softmax(-1).flatten(1, 2) @ v
+        return y.view(n, self.heads, t, d).permute(2, 0, 1, 3)
+
+    def attend_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        q, k, v = (x.permute(1, 2, 0, 3) for x in (q, k, v))  # (N, heads, T, d)
+        gqa = self.heads != self.kv_heads
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=gqa).permute(2, 0, 1, 3)
+
+
+class LlamaBlock(nn.Module):
+    """Attention, then a SwiGLU, each behind an RMSNorm, beside a residual. (T, N, D) -> (T, N, D)."""
+
+    def __init__(self, config: LlamaConfig, fused: bool = False, recompute: str = "none"):
+        super().__init__()
+        self.norm_1, self.norm_2 = (nn.RMSNorm(config.width, eps=1e-5) for _ in range(2))
+        self.attention = LlamaAttention(config, fused, recompute == "selective")
+        self.gate, self.up = (nn.Linear(config.width, config.ffn, bias=False) for _ in range(2))
+        self.down = nn.Linear(config.ffn, config.width, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        x = x + self.attention(self.norm_1(x), mask, cos, sin)
+        y = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+class Llama(nn.Module):
+    """Embedding, blocks, an output of its own. token ids: (T, N) -> logits: (T, N, vocabulary)."""
+
+    def __init__(self, config: LlamaConfig, fused: bool = False, recompute: str = "none"):
+        super().__init__()
+        self.recompute = recompute
+        self.token = nn.Embedding(config.vocabulary, config.width)
+        self.blocks = nn.ModuleList(LlamaBlock(config, fused, recompute) for _ in range(config.layers))
+        self.norm = nn.RMSNorm(config.width, eps=1e-5)
+        self.head = nn.Linear(config.width, config.vocabulary, bias=False)
+        tables = (causal_mask(config.tokens, torch.get_default_dtype()), *rope_tables(config.tokens, config.head_width))
+        for name, table in zip(("mask", "cos", "sin"), tables, strict=True):
+            self.register_buffer(name, table, persistent=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x, t = self.token(ids), len(ids)
+        for block in self.blocks:
+            x = again(block, self.recompute == "full", x, self.mask[:t, :t], self.cos[:t], self.sin[:t])
+        return self.head(self.norm(x))
+
+
+def build(config: Config, fused: bool = False, recompute: str = "none") -> GPT | Llama:
+    """The model that a config describes."""
+    return (Llama if isinstance(config, LlamaConfig) else GPT)(config, fused, recompute)
 
 
 def gpt_step(config: Config, batch: int = 1, dtype: torch.dtype = torch.bfloat16, fused: bool = False) -> Callable:

@@ -9,14 +9,14 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ckptlib"
 
 # From the ground up: a part may import what stands before it here, and nothing that stands after it.
 ORDER = (
-    *("errors", "shapes", "doctor"),
+    *("errors", "shapes", "doctor", "configs", "formulas"),
     *("vjp", "tape", "models"),
     *("measure",),
     *("recompute",),
-    *("transformer", "fit"),
+    *("cards", "transformer", "fitting"),
     *("grading",),
     *("drawing", "chart", "plots", "widgets", "book"),
-    *("measure_command", "cli"),
+    *("measure_command", "plan_command", "fit_command", "cli"),
 )
 
 

@@ -1,0 +1,134 @@
+"""How many bytes and FLOPs, by formula? Korthikanti et al. 2022 (arXiv 2205.05198), term by term, and a Llama's.
+
+All in half precision. Letters as in the literature: s tokens, b batch, h width, a heads, L layers, v vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .configs import Config, LlamaConfig
+
+STRATEGIES = ("none", "selective", "full")
+
+
+class Term(NamedTuple):
+    """One thing that a GPT layer keeps: `coefficient` bytes for each of sbh, or of as²b, elements."""
+
+    name: str
+    coefficient: int
+    squared: bool = False  # counts as²b: one matrix of s x s for each head, which selective recomputation drops
+    sharded: bool = True  # tensor parallelism splits it; sequence parallelism splits the rest, too
+
+
+TERMS = (
+    Term("LayerNorm inputs", 4, sharded=False),
+    Term("QKV input", 2, sharded=False),
+    Term("Q and K", 4),
+    Term("V", 2),
+    Term("softmax output", 2, squared=True),
+    Term("softmax dropout mask", 1, squared=True),
+    Term("softmax dropout output", 2, squared=True),
+    Term("projection input", 2),
+    Term("attention dropout mask", 1, sharded=False),
+    Term("MLP input", 2, sharded=False),
+    Term("GELU input", 8),
+    Term("GELU output", 8),
+    Term("MLP dropout mask", 1, sharded=False),
+)
+
+
+def gpt_terms(config: Config, batch: int = 1) -> dict[str, int]:
+    """What one GPT layer keeps, thing by thing, in bytes; together sbh(34 + 5as/h)."""
+    s, h, a = config.tokens, config.width, config.heads
+    return {t.name: batch * t.coefficient * (a * s * s if t.squared else s * h) for t in TERMS}
+
+
+def layer_nbytes(
+    config: Config, batch: int = 1, strategy: str = "none", tensor_parallel: int = 1, sequence_parallel: bool = False
+) -> int:
+    """What each of `tensor_parallel` GPUs keeps of one GPT layer.
+
+    full keeps the layer's input only, 2sbh: every GPU keeps all of it, unless sequences are split as well.
+    """
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy is {strategy!r}, expected one of {', '.join(STRATEGIES)}")
+    t, nbytes = tensor_parallel, 0
+    terms = gpt_terms(config, batch)
+    if strategy == "full":
+        return terms["QKV input"] // (t if sequence_parallel else 1)
+    for term in TERMS:
+        if not (term.squared and strategy == "selective"):
+            nbytes += terms[term.name] // (t if term.sharded or sequence_parallel else 1)
+    return nbytes
+
+
+def activation_nbytes(config: Config, batch: int = 1, strategy: str = "none", **parallel: int) -> int:
+    """All layers of a GPT. Embeddings, the last norm, logits and loss are not in it."""
+    return config.layers * layer_nbytes(config, batch, strategy, **parallel)
+
+
+def llama_terms(config: LlamaConfig, batch: int = 1, fused: bool = False, itemsize: int = 2) -> dict[str, int]:
+    """What one Llama layer keeps on a GPU. `itemsize` is 4 for float32; statistics are float32 in any case."""
+    n, e = config.tokens * batch, itemsize  # tokens, bytes
+    h, a, k, f = config.width, config.heads, config.kv_width, config.ffn
+    attention = {"log-sum-exp": 4 * a * n} if fused else {"softmax output": e * a * n * config.tokens}
+    return {
+        "RMSNorm inputs": 2 * e * n * h,
+        "RMSNorm statistics": 2 * 4 * n,
+        "QKV input": e * n * h,
+        "rotated Q": e * n * h,
+        "rotated K": e * n * k,
+        "V": e * n * k,
+        **attention,
+        "projection input": e * n * h,
+        "MLP input": e * n * h,
+        "gate": e * n * f,
+        "SiLU of gate": e * n * f,
+        "up": e * n * f,
+        "down input": e * n * f,
+    }
+
+
+# ---- FLOPs ----------------------------------------------------------------------------------------------------------
+def model_flops(config: Config, batch: int = 1) -> int:
+    """Matrix products of one training step of a GPT, forward and twice that backward: 72bLsh²(1 + s/6h + v/12hL)."""
+    s, h, v = config.tokens, config.width, config.vocabulary
+    return 3 * (config.layers * forward_flops(config, batch) + 2 * batch * s * h * v)
+
+
+def forward_flops(config: Config, batch: int = 1) -> int:
+    """One layer's forward: 24bsh² for the weights, 4bs²h for attention."""
+    return 24 * batch * config.tokens * config.width**2 + attention_flops(config, batch)
+
+
+def attention_flops(config: Config, batch: int = 1) -> int:
+    """One layer's scores and their products with V, 2bs²h each: what selective recomputation runs a second time.
+
+    Torch's checkpoint stops early, before the second product: it recomputes half of this.
+    """
+    return 4 * batch * config.tokens**2 * config.width
+
+
+def recomputed_flops(config: Config, batch: int = 1, strategy: str = "none") -> int:
+    """Matrix products that a strategy runs a second time, all layers."""
+    again = {"none": 0, "selective": attention_flops(config, batch), "full": forward_flops(config, batch)}
+    return config.layers * again[strategy]
+
+
+def published_selective_flops(config: Config, batch: int = 1) -> int:
+    """The paper's count with selective recomputation: 72bLsh²(1 + s/3h + v/12hL).
+
+    It adds three times what is recomputed: as if attention's backward, too, were run twice.
+    """
+    return model_flops(config, batch) + 3 * recomputed_flops(config, batch, "selective")
+
+
+def training_state_nbytes(config: Config, itemsize: int = 4) -> int:
+    """Parameters, gradients and AdamW's two moments in one dtype."""
+    return 4 * itemsize * config.parameters
+
+
+def probabilities_nbytes(config: Config, batch: int = 1, itemsize: int = 4) -> int:
+    """Attention probabilities of all layers, if they are kept: L·a·s²·b elements."""
+    return config.layers * config.heads * config.tokens**2 * batch * itemsize

@@ -1,0 +1,107 @@
+"""Which schedules does the literature know? From keeping everything to Revolve, each as one list of actions."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import comb
+
+from ..errors import CkptError
+from .schedule import BACKWARD, FORWARD, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
+
+
+def store_all(n: int) -> Schedule:
+    """Plain autograd: keep everything, recompute nothing. n forwards, n + 1 activations."""
+    _at_least(1, n=n)
+    return Schedule(n, _keep(0, n))
+
+
+def recompute_all(n: int) -> Schedule:
+    """Keep only the chain's input: n(n + 1)/2 forwards, at most 3 activations."""
+    return revolve(n, 1)
+
+
+def periodic(n: int, k: int, keep_chunk: bool = True) -> Schedule:
+    """k checkpoints, one per chunk of about n/k stages.
+
+    keep_chunk=True keeps a chunk while it is reversed (Chen et al.): 2n - n/k forwards, k + n/k activations.
+    keep_chunk=False keeps only its checkpoint, and runs from there to every stage of the chunk in turn: about
+    n + n²/2k forwards, k + 2 activations. Both are called "C checkpoints", and that is why textbooks disagree.
+    """
+    _at_least(1, n=n, k=k)
+    if k > n:
+        raise CkptError(f"k is {k}, more checkpoints than the {n} stages")
+    edges = [round(i * n / k) for i in range(k + 1)]
+    chunks = list(zip(edges, edges[1:], strict=False))
+    actions = [a for lo, hi in chunks[:-1] for a in _advance(lo, hi)]
+    for lo, hi in reversed(chunks):
+        if hi < n:
+            actions.append(Action(RESTORE, lo))
+        actions += _keep(lo, hi) if keep_chunk else _reverse(lo, hi, 1)
+    return Schedule(n, actions)
+
+
+def sqrt(n: int) -> Schedule:
+    """Chen's schedule at its best, k = √n: about 2√n activations for not quite one more forward."""
+    _at_least(1, n=n)
+    return periodic(n, round(n**0.5))
+
+
+def revolve(n: int, slots: int) -> Schedule:
+    """Fewest forwards with at most `slots` checkpoints, the chain's input among them (Griewank & Walther 2000).
+
+    >>> revolve(10, 3).cost().forwards - 10 == extra_forwards(10, 3) == 15
+    True
+    """
+    _at_least(1, n=n, slots=slots)
+    return Schedule(n, _reverse(0, n, slots))
+
+
+def beta(slots: int, repeats: int) -> int:
+    """How long a chain can be if no stage may advance more than `repeats` times: C(slots + repeats, slots)."""
+    return comb(slots + repeats, slots) if repeats >= 0 else 0
+
+
+@cache
+def extra_forwards(length: int, slots: int) -> int:
+    """Griewank & Walther's t(l, s): the fewest forwards beyond the one per stage that keeps everything."""
+    r = 0
+    while beta(slots, r) < length:
+        r += 1
+    return r * length - beta(slots + 1, r - 1)
+
+
+@cache
+def _split(length: int, slots: int) -> int:
+    """How far to advance before the next checkpoint is placed."""
+    if slots == 1:
+        return length - 1
+    return min(
+        range(1, length),
+        key=lambda k: k + extra_forwards(length - k, slots - 1) + extra_forwards(k, slots),
+    )
+
+
+def _reverse(lo: int, hi: int, slots: int) -> list[Action]:
+    """Revolve on stages lo to hi - 1; the input of lo is current and takes the first slot."""
+    actions = []
+    while hi - lo > 1:
+        middle = lo + _split(hi - lo, slots)
+        actions += _advance(lo, middle)
+        actions += _reverse(middle, hi, slots - 1) if slots > 1 else _keep(middle, hi)
+        actions.append(Action(RESTORE, lo))
+        hi = middle
+    return actions + _keep(lo, hi)
+
+
+def _advance(lo: int, hi: int) -> list[Action]:
+    return [Action(KEEP_INPUT, lo), *(Action(FORWARD, i) for i in range(lo + 1, hi))]
+
+
+def _keep(lo: int, hi: int) -> list[Action]:
+    return [Action(KEEP_ALL, i) for i in range(lo, hi)] + [Action(BACKWARD, i) for i in reversed(range(lo, hi))]
+
+
+def _at_least(least: int, **values: int) -> None:
+    for name, value in values.items():
+        if not isinstance(value, int) or value < least:
+            raise CkptError(f"{name} is {value!r}, expected a whole number, {least} or more")

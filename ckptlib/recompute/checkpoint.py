@@ -1,0 +1,293 @@
+"""How is a function run now and its activations recomputed later? A checkpoint, in both of PyTorch's ways.
+
+Reentrant: one `autograd.Function` stands for the whole segment; its backward runs the segment again and calls autograd
+inside autograd. Non-reentrant: the segment's own graph is built as always, but what autograd would save in it is
+thrown away, and the first one asked for brings all of them back by running the segment again.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+import torch.utils.checkpoint as theirs
+from torch import Tensor
+from torch._C._autograd import SavedTensor, _make_saved_tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import CheckpointError, noop_context_fn
+
+from .determinism import FINGERPRINTS, DebugLog, different_number, different_tensors, too_many
+from .surroundings import Surroundings, accelerator_awake
+
+ContextFn = Callable[[], tuple[AbstractContextManager, AbstractContextManager]]
+
+
+class CheckpointFunction(torch.autograd.Function):
+    """The segment as one node of the graph. `CheckpointFunction.apply(fn, preserve_rng_state, *args)`.
+
+    Only if a tensor among `args` itself requires a gradient does the node exist at all: autograd looks at a Function's
+    inputs, and the weights that `fn` uses are not among them.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, fn: Callable, preserve_rng_state: bool, *args: Any) -> Any:
+        ctx.fn = fn
+        ctx.surroundings = Surroundings(preserve_rng_state, args)
+        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
+        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
+        with torch.no_grad():
+            return fn(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *dys: Tensor | None) -> tuple:
+        if not torch.autograd._is_checkpoint_valid():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(): the weights inside would get gradients that nobody asked for. Set "
+                "use_reentrant=False, or call .backward() without `inputs`."
+            )
+        args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():  # ascending, so each goes where it was
+            args.insert(i, value)
+        with ctx.surroundings.again(), torch.enable_grad():
+            ys = ctx.fn(*args)  # the second forward: this is the price
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        found = [(y, dy) for y, dy in zip(ys, dys, strict=True) if isinstance(y, Tensor) and y.requires_grad]
+        if not found:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        torch.autograd.backward(*zip(*found, strict=True))  # not autograd.grad: weights get their .grad here
+        return None, None, *(a.grad if isinstance(a, Tensor) else None for a in args)
+
+
+def checkpoint(
+    fn: Callable,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    context_fn: ContextFn = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Run `fn(*args, **kwargs)` and remember only its inputs; its activations are computed again in backward.
+
+    A drop-in for `torch.utils.checkpoint.checkpoint`. Two differences: where `use_reentrant` is not given, both warn,
+    but here it means False, the safe one, there True; and `determinism_check` may also be "values".
+
+    use_reentrant       True: CheckpointFunction. Some input must require a gradient; no kwargs, no `autograd.grad`, no
+                        higher order, and none of the options below but `preserve_rng_state`.
+    preserve_rng_state  dropout draws the same mask again.
+    context_fn          two context managers, for the first run and for the second: selective checkpointing.
+    determinism_check   "default": number, shapes, dtypes and devices of the saved tensors must agree in both runs;
+                        "values": their bits too, by a hash of 16 bytes each: every saved tensor is read (and copied to
+                        the CPU) twice, a few ns a byte, and nothing else is kept; BatchNorm in training never
+                        passes, whose saved statistics the first run updates; "none": no check but the number.
+    debug               errors of that check come with a log of the ops of both runs.
+    early_stop          stop the second run as soon as the last saved tensor is there.
+
+    Inside `torch.compile` it breaks the graph and runs eagerly, always right and never faster; torch's own becomes part
+    of the graph, where backend="eager" draws dropout's mask again.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "the use_reentrant parameter should be passed explicitly: ckptlib takes use_reentrant=False where nothing "
+            "is said, torch.utils.checkpoint takes True",
+            stacklevel=2,
+        )
+        use_reentrant = False
+    if determinism_check not in FINGERPRINTS:
+        raise ValueError(f"determinism_check should be one of {list(FINGERPRINTS)}, but got {determinism_check!r}")
+    if not use_reentrant:
+        return _with_hooks(fn, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop)
+    if kwargs:
+        raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}. They need use_reentrant=False")
+    if context_fn is not noop_context_fn or debug or determinism_check == "values":
+        raise ValueError("Passing `context_fn` or `debug` or 'values' is only supported when use_reentrant=False.")
+    if torch.is_grad_enabled() and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+    return _apply(fn, preserve_rng_state, *args)
+
+
+@torch._disable_dynamo
+def _apply(*args: Any) -> Any:
+    return CheckpointFunction.apply(*args)
+
+
+@torch._disable_dynamo
+def _with_hooks(fn, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop) -> Any:
+    if theirs._checkpoint_debug_enabled is not None:  # set_checkpoint_debug_enabled is in force
+        debug = theirs._checkpoint_debug_enabled
+    if theirs._enable_checkpoint_early_stop is not None:  # set_checkpoint_early_stop is in force
+        early_stop = theirs._enable_checkpoint_early_stop
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    log = DebugLog() if debug else None
+    first, second = (log or context_fn)()
+    if not torch.is_grad_enabled():
+        return fn(*args, **kwargs)
+    surroundings = Surroundings(preserve_rng_state, (*args, *kwargs.values()))
+    segment = _Segment(fn, args, kwargs, surroundings, second, FINGERPRINTS[determinism_check], early_stop, log)
+    with saved_tensors_hooks(segment.pack, segment.unpack), first:
+        out = fn(*args, **kwargs)
+        segment.complete = True
+    if not segment.complete:
+        raise RuntimeError(
+            "As in torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised "
+            "during the checkpointed forward. This is not supported because checkpoint cannot return a value for a "
+            "failed forward."
+        )
+    if preserve_rng_state and not surroundings.awake and accelerator_awake():
+        raise RuntimeError(
+            "PyTorch's device state was initialized in the forward pass of a Checkpoint, which is not allowed: its "
+            "random numbers could not be drawn again. Move a tensor to the accelerator before the first checkpoint."
+        )
+    return out
+
+
+class _Stop(Exception):
+    """Ends a recomputation early. An Exception, so that modules still call their always_call hooks."""
+
+
+class _Slot:
+    """What autograd keeps in place of one saved tensor; autograd alone keeps it, so it dies with its node.
+
+    The tensor is here between its recomputation and its use, under the key of the backward pass it is for.
+    """
+
+    __slots__ = ("__weakref__", "tensors")
+
+    def __init__(self) -> None:
+        self.tensors: dict[Any, Tensor | None] = {}
+
+
+class _Segment:
+    """One non-reentrant checkpoint: how to run it again, and a place for every tensor it must bring back.
+
+    Nesting needs no code of its own. Inputs are saved as an op would save them, so a checkpoint around this one packs
+    them, and asking for them makes that one recompute first.
+    """
+
+    def __init__(self, fn, args, kwargs, surroundings, context, fingerprint, early_stop, log) -> None:
+        self.fn, self.kwargs, self.surroundings, self.context = fn, kwargs, surroundings, context
+        self.fingerprint, self.early_stop, self.log = fingerprint, early_stop, log
+        self.inputs = [_make_saved_tensor(a, is_output=False) if isinstance(a, Tensor) else a for a in args]
+        self.slots: list[weakref.ref[_Slot]] = []  # in the order in which autograd saved
+        self.fingerprints: list[tuple | None] = []  # one for each slot
+        self.done: set[Any] = set()  # the backward passes it was recomputed for
+        self.complete = False  # the first run has ended
+
+    def pack(self, x: Tensor) -> _Slot:
+        slot = _Slot()
+        self.slots.append(weakref.ref(slot))
+        self.fingerprints.append(self.fingerprint(x))
+        return slot
+
+    def unpack(self, slot: _Slot) -> Tensor:
+        group, task = torch._C._get_graph_exec_group(), torch._C._current_graph_task_id()
+        key = group or (task if task != -1 else object())  # no backward under way: someone looks at a node by hand
+        try:
+            if key not in self.done:
+                self.recompute(key)
+            return self.take(slot, key)
+        except CheckpointError as error:
+            if self.log is None:
+                raise
+            raise self.log.explain(error) from error
+        finally:
+            if group is None and task == -1:
+                self.forget(key)
+
+    def take(self, slot: _Slot, key: Any) -> Tensor:
+        x = slot.tensors.get(key)
+        if x is None:
+            raise CheckpointError(
+                "ckptlib.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
+                "calling ctx.saved_tensors in backward, make sure to do so only once. Performing two backward calls "
+                "that overlap (i.e. require the same saved activation) is not allowed under GraphExecGroup."
+            )
+        slot.tensors[key] = None  # free it at once, even if the graph is retained
+        return x
+
+    def recompute(self, key: Any) -> None:
+        if isinstance(key, int):  # what this backward pass recomputes and does not use goes when it ends
+            me = weakref.ref(self)  # and the segment itself as soon as nothing of it is needed
+
+            def ended() -> None:
+                if (segment := me()) is not None:
+                    segment.forget(key)
+
+            torch.autograd.Variable._execution_engine.queue_callback(ended)
+        args = [a.unpack() if isinstance(a, SavedTensor) else a for a in self.inputs]
+        replay = _Replay(self, key)
+        try:
+            with saved_tensors_hooks(replay.pack, lambda x: x), torch.enable_grad():
+                _run_eagerly(self, args)
+        except _Stop:
+            pass
+        self.done.add(key)
+        replay.check()
+
+    def forget(self, key: Any) -> None:
+        self.done.discard(key)
+        for ref in self.slots:
+            if (slot := ref()) is not None:
+                slot.tensors.pop(key, None)
+
+
+@torch._disable_dynamo  # a backward inside a compiled function would have this compiled, and save other tensors
+def _run_eagerly(segment: _Segment, args: list) -> None:
+    with segment.surroundings.again(), segment.context:
+        segment.fn(*args, **segment.kwargs)
+
+
+class _Replay:
+    """One recomputation: the n-th tensor saved now is the n-th that was saved then.
+
+    The graph that it builds keeps the tensors too, for a backward inside the segment itself; it ends with the run.
+    """
+
+    def __init__(self, segment: _Segment, key: Any) -> None:
+        self.segment = weakref.ref(segment)  # a graph that `fn` stows away must not keep it
+        self.key, self.count = key, 0
+        self.different: list[tuple[int, tuple, tuple]] = []
+        self.inside_forward = False
+
+    def pack(self, x: Tensor) -> Tensor:
+        segment, index = self.segment(), self.count
+        last = len(segment.slots) - 1
+        if segment.early_stop and index > last:
+            raise _Stop  # again: `fn` caught the first one
+        x = x.detach() if x.requires_grad else x
+        self.count += 1
+        if index <= last:
+            self.fill(segment, index, x)
+        elif segment.complete:
+            raise too_many(len(segment.slots))
+        else:
+            self.inside_forward = True  # the first run is still under way and has not come this far
+        if segment.early_stop and index == last:
+            raise _Stop
+        return x
+
+    def fill(self, segment: _Segment, index: int, x: Tensor) -> None:
+        slot = segment.slots[index]()
+        if slot is None:
+            return  # its node is gone already: a backward that freed it, or a branch that nobody needs
+        slot.tensors[self.key] = x
+        then, now = segment.fingerprints[index], segment.fingerprint(x)
+        if then != now:
+            self.different.append((index, then, now))
+
+    def check(self) -> None:
+        segment = self.segment()
+        if self.inside_forward:
+            return
+        if self.count != len(segment.slots):
+            raise different_number(len(segment.slots), self.count)
+        if self.different:
+            raise different_tensors(self.different)

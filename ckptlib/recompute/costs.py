@@ -1,0 +1,67 @@
+"""What does each stage of a chain cost? Seconds and bytes, stage by stage, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from ..errors import CkptError
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The price list of a chain of n stages: stage i reads x[i] and writes x[i+1].
+
+    ftime, btime   n numbers: time of one forward, of one backward
+    x              n + 1 byte counts: the chain's input, then every stage's output
+    xbar           n byte counts: all that stage i keeps if it keeps everything, its output included, its input not
+    dx             n + 1 byte counts of the gradients; as large as x unless given
+    ftmp, btmp     n byte counts: alive only while that forward, that backward runs; 0 unless given
+    atmp           the same for a forward that keeps everything: less is temporary then; as ftmp unless given
+    """
+
+    ftime: Sequence[float]
+    btime: Sequence[float]
+    x: Sequence[int]
+    xbar: Sequence[int]
+    dx: Sequence[int] | None = None
+    ftmp: Sequence[int] | None = None
+    btmp: Sequence[int] | None = None
+    atmp: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.ftime)
+        if n == 0:
+            raise CkptError("ftime is empty: a chain has at least one stage")
+        defaults = {"dx": self.x, "ftmp": [0] * n, "btmp": [0] * n, "atmp": self.ftmp or [0] * n}
+        for name in (field.name for field in fields(self)):
+            given = getattr(self, name)
+            values = tuple(defaults[name] if given is None else given)
+            expected = n + 1 if name in ("x", "dx") else n
+            if len(values) != expected:
+                hint = " (the input of stage 0 first, then every stage's output)" if name in ("x", "dx") else ""
+                raise CkptError(f"{name} has {len(values)} entries for {n} stages, expected {expected}{hint}")
+            _check(name, values, whole=not name.endswith("time"))
+            object.__setattr__(self, name, values)
+
+    @property
+    def n(self) -> int:
+        return len(self.ftime)
+
+    @classmethod
+    def unit(cls, n: int) -> Costs:
+        """Every forward and backward takes 1, every activation is 1 byte, gradients are free: the literature's unit.
+
+        A peak in this unit is a number of activations, such as Chen's k + n/k.
+        """
+        if n < 1:
+            raise CkptError(f"n is {n}: a chain has at least one stage")
+        return cls([1] * n, [1] * n, [1] * (n + 1), [1] * n, dx=[0] * (n + 1))
+
+
+def _check(name: str, values: tuple, whole: bool) -> None:
+    for i, value in enumerate(values):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not 0 <= value < float("inf") or (whole and value != int(value)):
+            kind = "a whole number of bytes" if whole else "a number"
+            raise CkptError(f"{name}[{i}] is {value!r}, expected {kind}, 0 or more")

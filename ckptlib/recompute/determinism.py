@@ -1,0 +1,102 @@
+"""Is the second run the same as the first? What is compared of each saved tensor, and a log to explain a failure."""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils.checkpoint import CheckpointError
+
+
+def metadata(x: Tensor) -> tuple:
+    return x.shape, x.dtype, x.device
+
+
+def digest(x: Tensor) -> tuple:
+    """Metadata and 16 bytes that stand for the values, bit by bit (two NaNs with the same bits are equal)."""
+    if x.layout is not torch.strided or x.is_meta or type(x) not in (Tensor, torch.nn.Parameter):
+        what = "meta tensor" if x.is_meta else f"{x.layout} {type(x).__name__}"
+        raise ValueError(f"determinism_check='values' cannot read the bytes of a {what}: use 'default' here")
+    with torch.no_grad(), _disable_current_modes():  # this is our own business: no policy or trace should see it
+        values = x.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
+        return *metadata(x), hashlib.blake2b(values.view(torch.uint8).numpy(), digest_size=16).hexdigest()
+
+
+FINGERPRINTS: dict[str, Callable[[Tensor], tuple | None]] = {
+    "default": metadata,
+    "none": lambda x: None,
+    "values": digest,
+}
+
+TIP = "Pass debug=True to checkpoint, or use torch.utils.checkpoint.set_checkpoint_debug_enabled(True), to see the ops."
+
+
+def _shown(fingerprint: tuple) -> dict[str, Any]:
+    return dict(zip(("shape", "dtype", "device", "values"), fingerprint, strict=False))
+
+
+def different_tensors(found: list[tuple[int, tuple, tuple]]) -> CheckpointError:
+    """The error for saved tensors that came out differently: (position, fingerprint then, fingerprint now)."""
+    kind = "metadata" if any(then[:3] != now[:3] for _, then, now in found) else "values"
+    lines = [
+        f"tensor at position {i}:\nsaved {kind}: {_shown(then)}\nrecomputed {kind}: {_shown(now)}\n"
+        for i, then, now in found
+    ]
+    return CheckpointError(
+        f"ckptlib.checkpoint: Recomputed values for the following tensors have different {kind} than during the "
+        f"forward pass.\n{''.join(lines)}Does the function depend on something that changed in between: a counter, a "
+        f"global variable, a random number with preserve_rng_state=False?\n{TIP}"
+    )
+
+
+def different_number(then: int, now: int) -> CheckpointError:
+    return CheckpointError(
+        "ckptlib.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+        f"Number of tensors saved during forward: {then}\nNumber of tensors saved during recomputation: {now}.\n{TIP}"
+    )
+
+
+def too_many(then: int) -> CheckpointError:
+    return CheckpointError(
+        "ckptlib.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
+        f"Number of tensors saved during forward: {then}.\n{TIP}"
+    )
+
+
+class OpLog(TorchDispatchMode):
+    """Writes down every op that reaches it, with the shapes of its tensors and the line of code that called it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        shapes = ", ".join(str(tuple(a.shape)) if isinstance(a, Tensor) else repr(a) for a in args)
+        caller = next((f for f in reversed(traceback.extract_stack()[:-1]) if "/torch/" not in f.filename), None)
+        where = f"   {caller.filename}:{caller.lineno} in {caller.name}" if caller else ""
+        self.lines.append(f"{func}({shapes}){where}")
+        return func(*args, **(kwargs or {}))
+
+
+class DebugLog:
+    """Both runs side by side. It is a `context_fn`: it gives checkpoint one context for each run."""
+
+    def __init__(self) -> None:
+        self.forward, self.recompute = OpLog(), OpLog()
+
+    def __call__(self) -> tuple[OpLog, OpLog]:
+        return self.forward, self.recompute
+
+    def explain(self, error: CheckpointError) -> CheckpointError:
+        first, second = ("\n".join(log.lines) or "(none)" for log in (self.forward, self.recompute))
+        return CheckpointError(
+            f"{error}\n\nOperations executed during the original forward:\n\n{first}\n\n"
+            f"Operations executed during recomputation (calls of detach are checkpoint's own):\n\n{second}\n\n"
+            "You are seeing this error because you passed `debug=True` to checkpoint and the tensors saved in the "
+            "original forward differ from those saved in recomputation. Find the first line where the lists differ."
+        )

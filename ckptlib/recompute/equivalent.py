@@ -1,0 +1,188 @@
+"""Is the checkpointed model still the same model? Both run once from the same start, and everything is compared."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+from ..errors import CkptError
+from ..measure.hooks import Watch, watch
+from ..measure.table import Table
+from .surroundings import CPU, accelerators_in_use, rng_states, set_rng_states
+
+WHY = {
+    "untrained": "no gradient arrived: reentrant, and no input requires one? use_reentrant=False",
+    "random": "the second run drew other random numbers: preserve_rng_state=True",
+    "impure": "the second run was not the first: state outside PyTorch? determinism_check='values' finds the tensor",
+    "output": "the first run already differs: not the same function, or not the same random numbers",
+    "rng": "random numbers drawn in the second run were not put back: preserve_rng_state=True",
+    "buffer": "updated in the second run too: update it only in the first, or keep it out of the checkpoint",
+    "hooks": "ran again in backward: its hooks and side effects did too",
+    "cut": "ran again and was stopped before its end: forward hooks did not fire; early_stop=False",
+}
+
+
+class Finding(NamedTuple):
+    """One thing compared. `verdict` is "equal", "close" (rounding), "differs" or, for hooks, "again"."""
+
+    what: str  # "output", "gradient", "rng", "buffer" or "hooks"
+    name: str
+    verdict: str
+    plain: str
+    wrapped: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Everything that was compared. True if all results agree: that modules ran again is the point, no difference."""
+
+    findings: list[Finding]
+
+    @property
+    def differences(self) -> list[Finding]:
+        return [f for f in self.findings if f.verdict == "differs"]
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def table(self) -> Table:
+        """One row for each kind of thing that is equal, one for each single thing that is not."""
+        rows = []
+        for what in dict.fromkeys(f.what for f in self.findings):
+            mine = [f for f in self.findings if f.what == what]
+            rows += [(what, f.name, f.verdict, f.plain, f.wrapped, f.why) for f in mine if f.verdict != "equal"]
+            if equal := sum(f.verdict == "equal" for f in mine):
+                rows.append((what, f"({equal} of {len(mine)})", "equal", "", "", ""))
+        title = "the same results" if self else f"{len(self.differences)} differences"
+        return Table(title, ("what", "name", "verdict", "plain", "wrapped", "why"), rows)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equivalence:
+    """Run `model(x)` and the same model with checkpoints, forward and backward, on copies; compare what came out.
+
+    wrapped  a module with as many parameters and buffers, in the same order and shapes: it gets the model's values;
+             or a function of (model, x), given a copy of the model: `lambda m, x: ck.checkpoint(m, x, ...)`.
+    x        the input; a tuple stands for several.
+
+    Compared: outputs, gradients of inputs and parameters, the RNG's state afterwards, buffers, and how often each
+    module ran. Neither the models, nor their gradients, nor the RNG are changed. What a forward keeps in Python is
+    copied with the model, but what it shares with the outside, a global or a closure, is not.
+
+    >>> from ckptlib.recompute.checkpoint import checkpoint
+    >>> net = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+    >>> bool(equivalent(net, lambda m, x: checkpoint(m, x, use_reentrant=False), torch.ones(2, 4)))
+    True
+    """
+    args = x if isinstance(x, tuple) else (x,)
+    twin = copy.deepcopy(wrapped if isinstance(wrapped, nn.Module) else model)
+    _give_state(model, twin)
+    call = twin if isinstance(wrapped, nn.Module) else lambda *args: wrapped(twin, *args)
+    plain = copy.deepcopy(model)
+    start = rng_states([CPU, *accelerators_in_use((*args, *model.parameters()))])
+    try:
+        first = _run(plain, plain, args, start)
+        second = _run(twin, call, args, start)
+    finally:
+        set_rng_states(start)
+    return Equivalence([*_compare(model, first, second)])
+
+
+@dataclass
+class _Run:
+    outputs: list[Any]
+    gradients: list[Tensor | None]  # of inputs, then of parameters
+    rng: list[tuple[torch.device, Tensor]]
+    buffers: list[Tensor]
+    watched: Watch
+
+
+def _give_state(model: nn.Module, twin: nn.Module) -> None:
+    for kind in ("parameters", "buffers"):
+        mine, theirs = list(getattr(model, kind)()), list(getattr(twin, kind)())
+        if [t.shape for t in mine] != [t.shape for t in theirs]:
+            raise CkptError(
+                f"the two models do not have the same {kind}: {len(mine)} and {len(theirs)}, or other shapes. "
+                "Build `wrapped` from the same class, or give a function of (model, x)"
+            )
+        for a, b in zip(mine, theirs, strict=True):
+            b.detach().copy_(a.detach())
+            b.requires_grad_(a.requires_grad)
+
+
+def _run(module: nn.Module, call: Callable, args: tuple, start: list) -> _Run:
+    module.zero_grad()
+    args = tree_map(lambda t: t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t, args)
+    set_rng_states(start)
+    with watch(module) as watched:
+        outputs = tree_leaves(call(*args))
+        roots = [y for y in outputs if isinstance(y, Tensor) and y.requires_grad]
+        # Not all ones: a gradient that is right only in its sum must not pass.
+        dys = [torch.arange(y.numel(), device=y.device).cos().to(y.dtype).view(y.shape) + 1 for y in roots]
+        if roots:
+            torch.autograd.backward(roots, dys)
+    leaves = [t for t in tree_leaves(args) if isinstance(t, Tensor) and t.requires_grad]
+    grads = [t.grad for t in (*leaves, *module.parameters())]
+    return _Run(outputs, grads, rng_states(device for device, _ in start), list(module.buffers()), watched)
+
+
+def _compare(model: nn.Module, a: _Run, b: _Run) -> Iterator[Finding]:
+    if len(a.outputs) != len(b.outputs):
+        yield Finding("output", "", "differs", f"{len(a.outputs)} leaves", f"{len(b.outputs)} leaves", WHY["output"])
+    for i, (y, z) in enumerate(zip(a.outputs, b.outputs, strict=False)):
+        yield _finding("output", str(i), y, z, WHY["output"])
+    parameters = [name for name, _ in model.named_parameters()]
+    names = [f"input {i}" for i in range(len(a.gradients) - len(parameters))] + parameters
+    rng_same = all(torch.equal(s, t) for (_, s), (_, t) in zip(a.rng, b.rng, strict=True))
+    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p for m in model.modules()) or not rng_same
+    for name, g, h in zip(names, a.gradients, b.gradients, strict=True):
+        yield _finding("gradient", name, g, h, WHY["untrained" if h is None else "random" if random else "impure"])
+    for (device, s), (_, t) in zip(a.rng, b.rng, strict=True):
+        verdict = "equal" if torch.equal(s, t) else "differs"
+        yield Finding("rng", str(device), verdict, "", "", "" if verdict == "equal" else WHY["rng"])
+    for (name, _), s, t in zip(model.named_buffers(), a.buffers, b.buffers, strict=True):
+        yield _finding("buffer", name, s, t, WHY["buffer"])
+    for row in b.watched.rows:
+        calls = f"{row.forward + row.recompute}" + (f" ({row.cut} cut)" if row.cut else "")
+        verdict = "again" if row.recompute else "equal"
+        why = WHY["cut" if row.cut else "hooks"] if row.recompute else ""
+        yield Finding("hooks", row.module, verdict, f"{row.forward}", calls, why)
+
+
+def _finding(what: str, name: str, a: Any, b: Any, why: str) -> Finding:
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        same = a is b if a is None or b is None else type(a) is type(b) and a == b
+        texts = ["a tensor" if isinstance(v, Tensor) else repr(v) for v in (a, b)]
+        return Finding(what, name, "equal" if same else "differs", *texts, "" if same else why)
+    if what == "output" and a.requires_grad and not b.requires_grad:
+        return Finding(what, name, "differs", "requires_grad", "does not", WHY["untrained"])
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return Finding(what, name, "differs", *(f"{tuple(v.shape)} {v.dtype}" for v in (a, b)), why)
+    # The widest type of their kind: what is compared here has no rounding of its own.
+    wide = torch.complex128 if a.is_complex() else torch.float64
+    return _numbers(what, name, a.detach().to(wide), b.detach().to(wide), why)
+
+
+def _numbers(what: str, name: str, a: Tensor, b: Tensor, why: str) -> Finding:
+    if torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True):
+        return Finding(what, name, "equal", "", "")
+    far, largest = (a - b).abs().max().item(), a.abs().max().item()
+    if torch.allclose(a, b, rtol=1e-5, atol=1e-6 * largest, equal_nan=True):
+        return Finding(what, name, "close", "", f"off by at most {far:.1e}", "rounding")
+    if a.numel() == 1:
+        return Finding(what, name, "differs", f"{a.item():.6g}", f"{b.item():.6g}", why)
+    return Finding(what, name, "differs", f"largest {largest:.3g}", f"off by up to {far:.3g}", why)

@@ -1,0 +1,210 @@
+"""How is a schedule run on real layers? Autograd drives: it asks for a saved tensor, the schedule brings it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from ..errors import CkptError
+from .schedule import BACKWARD, FORWARDS, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
+from .surroundings import Surroundings, rng_states
+
+
+def execute(schedule: Schedule, layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
+    """Run the layers on x; their backward, started by whoever holds the result, follows the schedule.
+
+    x: the chain's input -> its output. Gradients equal plain autograd's, for x and for every parameter: a recomputed
+    stage draws the random numbers it drew at first, and leaves its buffers alone (BatchNorm counts a batch once).
+    Backward runs once, without create_graph: a schedule has no second one.
+    """
+    layers = list(layers)
+    if len(layers) != schedule.n:
+        raise CkptError(f"{len(layers)} layers for a schedule of {schedule.n} stages")
+    if not isinstance(x, Tensor):
+        raise CkptError(f"x is a {type(x).__name__}, expected a tensor: the chain's input")
+    run = _Run(schedule, layers)
+    return run.forward(x) if torch.is_grad_enabled() else run.without_graph(x)
+
+
+class _Ticket(NamedTuple):
+    """Stands in the graph for a tensor that a stage would have saved."""
+
+    run: _Run
+    stage: int
+    number: int
+
+
+class _Run:
+    """One pass through a schedule. Forwards that run for the first time build the graph; later ones bring back."""
+
+    def __init__(self, schedule: Schedule, layers: list[Callable[[Tensor], Tensor]]):
+        self.layers = layers
+        self.actions = schedule.actions
+        self.next = 0  # index of the action to come
+        self.times = schedule.forwards()
+        self.last_restore = {a.stage: i for i, a in enumerate(self.actions) if a.kind == RESTORE}
+        self.head: tuple[int, Tensor] | None = None  # how far the graph has come, and the tensor there
+        self.current: tuple[int, Tensor | None] = (0, None)  # the value that the next forward reads
+        self.values: dict[int, Tensor] = {}  # values to be restored
+        self.contents: dict[int, list[Tensor | None]] = {}  # what recomputed stages would have saved
+        self.saved: dict[int, int] = {}  # how many tensors a stage saved at first
+        self.before: dict[int, _Before] = {}  # of stages that will run again
+        self.frontier = schedule.n  # stages from here on are reversed
+
+    def without_graph(self, x: Tensor) -> Tensor:
+        for stage in range(len(self.layers)):
+            x = self._call(stage, x)
+        return x
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.head = (0, x)
+        self._arrive(0, x.detach())
+        while self.head[0] < len(self.layers):
+            self._do(self.actions[self.next])
+        (_, y), self.head = self.head, None
+        if self.current[0] == len(self.layers):
+            self.current = (-1, None)  # the output belongs to the caller now
+        return y
+
+    def _do(self, action: Action) -> None:
+        kind, stage = action
+        self.next += 1
+        if kind == RESTORE:
+            self.current = (stage, self.values[stage])
+            if self.last_restore[stage] < self.next:
+                del self.values[stage]
+        elif kind in FORWARDS:
+            first = self.head is not None and self.head[0] == stage
+            y = self._first(kind, stage) if first else self._again(kind, stage)
+            self._arrive(stage + 1, y)
+            if self.actions[self.next].kind == BACKWARD:  # no forward will read it
+                self.current = (-1, None)
+        elif kind == BACKWARD:
+            self.frontier = stage
+            self.contents.pop(stage, None)
+            self.current = (-1, None)
+
+    def _arrive(self, value: int, x: Tensor) -> None:
+        self.current = (value, x)
+        if self.last_restore.get(value, -1) < self.next:
+            return
+        # Only what is kept may be restored: look whether the next action, or the one that came here, keeps it.
+        here = self.next < len(self.actions) and self.actions[self.next] in ((KEEP_INPUT, value), (KEEP_ALL, value))
+        if here or value == 0 or self.actions[self.next - 1] == (KEEP_ALL, value - 1):
+            self.values[value] = x
+
+    # ---- forwards ---------------------------------------------------------------------------------------------------
+    def _first(self, kind: str, stage: int) -> Tensor:
+        """Build the graph of this stage: complete if it keeps everything, with tickets for saved tensors if not."""
+        _, x = self.head
+        again = self.times[stage] > 1
+        before = self.before[stage] = _Before(self.layers[stage], x) if again else None
+        self.saved[stage] = 0
+        with nullcontext() if kind == KEEP_ALL else saved_tensors_hooks(lambda t: self._ticket(stage), _redeem):
+            self.head = self.current = (stage, None)  # so that no one but the caller's frame holds the input
+            y = self._call(stage, x)
+        if before:
+            before.forget_the_unchanged()
+            before.needs_grad = x.requires_grad
+        self.head = (stage + 1, y)
+        return y.detach()
+
+    def _ticket(self, stage: int) -> _Ticket:
+        self.saved[stage] += 1
+        return _Ticket(self, stage, self.saved[stage] - 1)
+
+    def _again(self, kind: str, stage: int) -> Tensor:
+        (_, x), self.current = self.current, (-1, None)
+        before = self.before[stage]
+        with before.as_it_was():
+            if kind != KEEP_ALL:
+                with torch.no_grad():
+                    return self._call(stage, x)
+            kept: list[Tensor] = []
+            with torch.enable_grad(), saved_tensors_hooks(lambda t: kept.append(t.detach()), _redeem):
+                y = self._call(stage, x.detach().requires_grad_(before.needs_grad)).detach()
+        if len(kept) != self.saved[stage]:
+            raise CkptError(
+                f"stage {stage} saved {self.saved[stage]} tensors at first and {len(kept)} when it ran again: "
+                "it does not do the same thing twice"
+            )
+        self.contents[stage] = kept
+        return y
+
+    def _call(self, stage: int, x: Tensor) -> Tensor:
+        version = x._version
+        y = self.layers[stage](x)
+        if not isinstance(y, Tensor):
+            raise CkptError(
+                f"stage {stage} returned a {type(y).__name__}, expected one tensor: in a chain, a stage hands one "
+                "tensor to the next"
+            )
+        if x._version != version:
+            raise CkptError(f"stage {stage} changed its input in place: it could not run again. Use inplace=False")
+        return y
+
+    # ---- backward ---------------------------------------------------------------------------------------------------
+    def bring_back(self, stage: int, number: int) -> Tensor:
+        """Autograd is about to reverse a stage: run the schedule up to that point."""
+        if torch.is_grad_enabled():
+            raise CkptError("a schedule cannot run under create_graph=True: what it brings back has no graph")
+        if stage >= self.frontier:
+            raise CkptError(f"stage {stage} was reversed already: a schedule runs backward once")
+        while stage not in self.contents:
+            self._do(self.actions[self.next])
+        found, self.contents[stage][number] = self.contents[stage][number], None  # freed after use, as autograd does
+        if found is None:
+            raise CkptError(
+                f"stage {stage} asked twice for a tensor it saved. In an autograd.Function of yours, read "
+                "ctx.saved_tensors once: a, b = ctx.saved_tensors"
+            )
+        return found
+
+
+def _redeem(ticket: _Ticket) -> Tensor:
+    return ticket.run.bring_back(ticket.stage, ticket.number)
+
+
+class _Before:
+    """What a stage found when it first ran: random numbers, autocast, buffers."""
+
+    needs_grad = False
+
+    def __init__(self, layer: Any, x: Tensor):
+        self.surroundings = Surroundings(True, [x])
+        modules = layer.modules() if isinstance(layer, nn.Module) else ()
+        self.buffers = [
+            (module, name, buffer.clone())
+            for module in modules
+            for name, buffer in module._buffers.items()
+            if buffer is not None
+        ]
+
+    def forget_the_unchanged(self) -> None:
+        """After the first run: a stage that drew no random numbers and wrote no buffer needs none of them kept."""
+        rng = self.surroundings.rng
+        now = rng_states(device for device, _ in rng)
+        if all(torch.equal(old, new) for (_, old), (_, new) in zip(rng, now, strict=True)):
+            self.surroundings.rng = []
+        # By value: batch_norm writes its running statistics without counting up their version.
+        self.buffers = [(m, name, old) for m, name, old in self.buffers if not torch.equal(m._buffers[name], old)]
+
+    @contextmanager
+    def as_it_was(self) -> Iterator[None]:
+        now = [module._buffers[name] for module, name, _ in self.buffers]
+        cached = torch.is_autocast_cache_enabled()
+        try:
+            for module, name, old in self.buffers:
+                module._buffers[name] = old.clone()
+            with self.surroundings.again():
+                torch.set_autocast_cache_enabled(False)  # a weight cast without a graph must not be used with one
+                yield
+        finally:
+            torch.set_autocast_cache_enabled(cached)
+            for (module, name, _), buffer in zip(self.buffers, now, strict=True):
+                module._buffers[name] = buffer

@@ -1,0 +1,182 @@
+"""Which of the twelve known pitfalls of checkpointing are in this model, or in this training step?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import CheckpointPolicy
+
+from ..measure.hooks import Watch, watch
+from ..measure.table import Table
+from .lint_calls import CheckpointCall, recorded_calls
+from .lint_source import from_source
+from .pitfalls import PITFALLS, Finding, updates_statistics
+
+# What PyTorch says when a pitfall is an error already.
+ERRORS = {
+    "incompatible with .grad() or": 7,
+    "mark a variable ready only once": 8,
+    "marked as ready twice": 8,
+    "Unexpected keyword arguments": 11,
+}
+SAVES = {CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE}
+OFFLOADS = {CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD}
+
+
+@dataclass(frozen=True)
+class Lint:
+    findings: list[Finding]
+    error: Exception | None = None  # what ended the run before its end, if it was a pitfall
+
+    @property
+    def numbers(self) -> set[int]:
+        return {finding.number for finding in self.findings}
+
+    def table(self) -> Table:
+        rows = [(f.number, PITFALLS[f.number][0], f.where, f.found, f.fix) for f in self.findings]
+        notes = [f"The run ended early: {self.error!s:.200}"] if self.error else []
+        title = f"{len(rows)} findings" if rows else "no pitfall found"
+        return Table(title, ("pitfall", "name", "where", "found", "fix"), rows, notes)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def lint(model: nn.Module | None = None, step: Callable[[], object] | None = None) -> Lint:
+    """Look for the twelve pitfalls in a model's source and, if there is a `step`, in one training step of it.
+
+    step  runs forward and backward once, without arguments. It is run for real: weights, gradients and buffers change.
+
+    From the source of the model's classes: 1, 2, 4, 6, 8, 9, 11 and 12, where they are written out in a call of
+    checkpoint: a hint, because whether the code runs is not known. From the run, for certain: 1 to 8 and 10 to 12; 9
+    where a policy saved nothing at all. Only a run that ends in an error shows 7 and 8. Without a model a run cannot
+    tell 4, 5 or whether autocast was restored. A checkpoint written by hand is seen by what its modules do: 4, 5, 12.
+    """
+    if model is None and step is None:
+        raise TypeError("lint needs a model, a step to run, or both")
+    if model is not None and not isinstance(model, nn.Module):
+        raise TypeError(f"model is {type(model).__name__}, expected an nn.Module: for a step alone, lint(step=...)")
+    findings = [*from_source(model)] if model is not None else []
+    error = None
+    if step is not None:
+        found, error = _from_run(model, step)
+        findings += found
+    return Lint(sorted(dict.fromkeys(findings)), error)
+
+
+def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], Exception | None]:
+    hooked = {m for m in model.modules() if m._forward_hooks or m._forward_pre_hooks} if model is not None else set()
+    error, autocast = None, _Autocast()
+    with (
+        recorded_calls(model) as calls,
+        autocast.followed(model) if model is not None else nullcontext(),
+        watch(model) if model is not None else nullcontext() as watched,
+    ):
+        try:
+            step()
+        except Exception as e:
+            if not (isinstance(e, torch.utils.checkpoint.CheckpointError) or _known(e)):
+                raise
+            error = e
+    found = [f for call in calls for f in _of_call(call)] + [*_of_chains(calls)] + autocast.findings
+    if error is not None:
+        found += _of_error(error, calls)
+    if watched is not None:
+        found += _of_modules(watched, calls, dict(model.named_modules()), hooked)
+    return found, error
+
+
+def _known(error: Exception) -> int | None:
+    return next((number for text, number in ERRORS.items() if text in str(error)), None)
+
+
+def _of_error(error: Exception, calls: list[CheckpointCall]) -> list[Finding]:
+    if number := _known(error):
+        return [Finding(number, "the run", f"{type(error).__name__}: {error!s:.80}")]
+    guilty = any(call.drew and not call.preserve_rng_state for call in calls)
+    return [] if guilty else [Finding(3, "the run", str(error).splitlines()[0][:120])]
+
+
+def _of_call(call: CheckpointCall) -> Iterator[Finding]:
+    if call.reentrant and call.outermost and not call.inputs_need_grad:
+        yield Finding(1, call.name, "reentrant, and no input requires a gradient")
+    masked = call.drew and not call.preserve_rng_state
+    if masked:
+        yield Finding(2, call.name, "draws random numbers under preserve_rng_state=False")
+    if call.second_differs and not masked:
+        yield Finding(3, call.name, "the second run's outputs are not the first's")
+    if call.policy and not call.policy.keys() & SAVES:
+        yield Finding(9, call.name, f"the policy was asked {call.policy.total()} times and saved nothing")
+    if call.policy.keys() & OFFLOADS:
+        yield Finding(10, call.name, "outside torch.compile, CPU_OFFLOAD means recompute")
+    if call.policy and call.policy.keys() <= SAVES:
+        yield Finding(10, call.name, "the policy saves every op: more than no checkpoint would keep")
+    if call.hidden_tensors:
+        yield Finding(11, call.name, f"{call.hidden_tensors} tensors inside containers stay alive, whoever checkpoints")
+    if call.compiled:
+        yield Finding(12, call.name, "a compiled module inside: its second run may take another graph")
+
+
+def _of_chains(calls: list[CheckpointCall]) -> Iterator[Finding]:
+    """checkpoint_sequential, whose last segment takes what is left over and is not checkpointed."""
+    chains = [call.chain for call in calls if call.chain]
+    if chains:
+        (start, end, layers), last = chains[-1], chains[-1][1]
+        if layers - 1 - last > end - start + 1:
+            found = f"{layers - 1 - last} of {layers} layers are in the last segment, which is not checkpointed"
+            yield Finding(6, "checkpoint_sequential", found)
+
+
+def _of_modules(watched: Watch, calls: list[CheckpointCall], modules: dict, hooked: set) -> Iterator[Finding]:
+    for row in watched.rows:
+        module = modules[next((n for n in row.names if n in modules), "")]
+        if row.recompute and updates_statistics(module):
+            yield Finding(4, row.module, f"ran {row.forward + row.recompute} times, {row.recompute} of them again")
+        if row.recompute and module in hooked:
+            yield Finding(5, row.module, f"its hooks: {row.recompute} times again, {row.cut} of them cut short")
+    outermost = sum(call.outermost for call in calls)
+    if outermost == 1 and watched.recomputed > watched.stored:
+        found = f"one checkpoint: {watched.recomputed:,} B come back at once, {watched.stored:,} B were kept beside it"
+        yield Finding(6, next(call.name for call in calls if call.outermost), found)
+
+
+class _Autocast:
+    """Was autocast, for every module that ran again, as it was the first time?"""
+
+    def __init__(self) -> None:
+        self.first: dict[str, tuple] = {}
+        self.findings: list[Finding] = []
+
+    def followed(self, model: nn.Module) -> _Handles:
+        def hook(name: str) -> Callable:
+            def entered(module: nn.Module, args: tuple) -> None:
+                now = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+                if torch._C._current_graph_task_id() == -1:
+                    self.first[name] = now
+                elif name in self.first and now != self.first[name]:
+                    self.findings.append(Finding(12, name, f"autocast was {self.first[name]}, and {now} again"))
+
+            return entered
+
+        return _Handles([m.register_forward_pre_hook(hook(name)) for name, m in model.named_modules()])
+
+
+class _Handles:
+    def __init__(self, handles: list) -> None:
+        self.handles = handles
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        for handle in self.handles:
+            handle.remove()

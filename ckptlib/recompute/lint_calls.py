@@ -1,0 +1,153 @@
+"""How was checkpoint called in this run? Facts about each call, torch's and ours, whatever name it was imported by."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.utils.checkpoint as theirs
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from . import checkpoint as ours
+from . import determinism
+from .pitfalls import is_compiled
+
+
+@dataclass
+class CheckpointCall:
+    """Facts only, no tensors: recording must not keep alive what checkpointing frees."""
+
+    name: str  # of the function
+    reentrant: bool
+    preserve_rng_state: bool
+    inputs_need_grad: bool
+    hidden_tensors: int  # in lists and dicts among the arguments
+    outermost: bool
+    compiled: bool
+    chain: tuple[int, int, int] | None  # checkpoint_sequential: first and last layer of this segment, number of layers
+    drew: bool = False  # the function took random numbers
+    policy: Counter = field(default_factory=Counter)  # selective: how often each answer was given
+    second_differs: bool = False  # reentrant: the outputs of the second run are not those of the first
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
+def _chain(fn: Callable) -> tuple[int, int, int] | None:
+    if getattr(fn, "__qualname__", "").startswith("checkpoint_sequential.") and inspect.isfunction(fn):
+        found = inspect.getclosurevars(fn).nonlocals
+        return found["start"], found["end"], len(found["functions"])
+    return None
+
+
+class Recorder:
+    """Writes down the calls. What happens to `model`'s buffers is no matter of values: BatchNorm saves its own."""
+
+    def __init__(self, model: nn.Module | None) -> None:
+        self.calls: list[CheckpointCall] = []
+        self.depth = 0
+        self.buffers = {b.data_ptr() for b in model.buffers()} if model is not None else set()
+
+    def fingerprint(self, x: Tensor) -> tuple:
+        try:
+            return determinism.metadata(x) if x.data_ptr() in self.buffers else determinism.digest(x)
+        except (ValueError, RuntimeError):  # fake, meta, sparse: there are no bytes to read
+            return determinism.metadata(x)
+
+    @contextmanager
+    def noted(self, fn: Callable, reentrant: bool, preserve: bool, args: tuple, kwargs: dict) -> Iterator:
+        """The call's facts, while its first run lasts."""
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        hidden = _tensors([a for a in args if not isinstance(a, Tensor)])
+        modules = fn.modules() if isinstance(fn, nn.Module) else ()
+        compiled = any(map(is_compiled, modules))
+        needs = any(t.requires_grad for t in (tensors if reentrant else _tensors((args, kwargs))))
+        name = getattr(fn, "__qualname__", type(fn).__name__)
+        call = CheckpointCall(name, reentrant, preserve, needs, len(hidden), not self.depth, compiled, chain=_chain(fn))
+        # A checkpoint inside a recomputation was seen in its first run already.
+        if torch._C._current_graph_task_id() == -1 and torch.is_grad_enabled() | reentrant:
+            self.calls.append(call)
+        before = torch.get_rng_state()
+        self.depth += 1
+        try:
+            yield call
+        finally:
+            self.depth -= 1
+            call.drew = not torch.equal(before, torch.get_rng_state())
+
+    def contexts(self, context_fn: Callable, call: CheckpointCall) -> Callable:
+        """The same contexts, with an ear at the policy of selective checkpointing."""
+        if context_fn is theirs.noop_context_fn:
+            return context_fn
+
+        def listening() -> tuple:
+            first, second = context_fn()
+            if isinstance(first, theirs._CachingTorchDispatchMode):
+                policy = first.policy_fn
+
+                def heard(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+                    answer = policy(ctx, op, *args, **kwargs)
+                    call.policy[theirs._policy_from_bool(answer) if isinstance(answer, bool) else answer] += 1
+                    return answer
+
+                first.policy_fn = heard
+            return first, second
+
+        return listening
+
+    def twice(self, fn: Callable, call: CheckpointCall) -> Callable:
+        """`fn`, which compares the outputs of its runs: the reentrant way has no check of its own."""
+        seen = []
+
+        def run(*args: Any) -> Any:
+            out = fn(*args)
+            seen.append([self.fingerprint(t) for t in _tensors(out)])
+            call.second_differs |= seen[0] != seen[-1]
+            return out
+
+        return run
+
+
+@contextmanager
+def recorded_calls(model: nn.Module | None) -> Iterator[list[CheckpointCall]]:
+    """Every call of checkpoint in the block. Non-reentrant ones check values: a second run that differs is an error."""
+    recorder = Recorder(model)
+    generator, function = theirs._checkpoint_without_reentrant_generator, theirs.CheckpointFunction
+    hooked, apply = ours._with_hooks, ours._apply
+
+    def their_hooks(fn, preserve, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
+        with recorder.noted(fn, False, preserve, args, kwargs) as call:
+            contexts = recorder.contexts(context_fn, call)
+            yield from generator(fn, preserve, contexts, determinism_check, debug, early_stop, *args, **kwargs)
+
+    def our_hooks(fn, args, kwargs, preserve, context_fn, *options):
+        with recorder.noted(fn, False, preserve, args, kwargs) as call:
+            return hooked(fn, args, kwargs, preserve, recorder.contexts(context_fn, call), *options)
+
+    def reentrant(way: Callable) -> Callable:
+        def called(fn, preserve, *args):
+            with recorder.noted(fn, True, preserve, args, {}) as call:
+                return way(recorder.twice(fn, call), preserve, *args)
+
+        return called
+
+    with ExitStack() as stack:
+        for patch in (
+            mock.patch.object(theirs, "_checkpoint_without_reentrant_generator", their_hooks),
+            mock.patch.object(theirs, "CheckpointFunction", SimpleNamespace(apply=reentrant(function.apply))),
+            mock.patch.object(ours, "_with_hooks", our_hooks),
+            mock.patch.object(ours, "_apply", reentrant(apply)),
+            mock.patch.dict(theirs._allowed_determinism_checks_to_fns, {"default": recorder.fingerprint}),
+            mock.patch.dict(ours.FINGERPRINTS, {"default": recorder.fingerprint}),
+        ):
+            stack.enter_context(patch)
+        yield recorder.calls

@@ -1,0 +1,79 @@
+"""Which pitfalls are written in the source of a model? Calls of checkpoint, read and not run."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+
+from torch import nn
+
+from .pitfalls import Finding, is_compiled, updates_statistics
+
+
+def from_source(model: nn.Module) -> Iterator[Finding]:
+    """What the model's own classes say; PyTorch's are not looked at."""
+    modules = list(model.modules())
+    calls = [found for cls in dict.fromkeys(map(type, modules)) for found in _calls_in(cls)]
+    for cls in dict.fromkeys(map(type, modules)):
+        for node in _packets_in(cls):
+            yield Finding(9, cls.__name__, f"{ast.unparse(node)} is a family of ops: no op ever equals it")
+    if not calls:
+        return
+    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p for m in modules)
+    for where, call in calls:
+        options = {k.arg: k.value.value if isinstance(k.value, ast.Constant) else ... for k in call.keywords}
+        yield from _from_call(where, call, options, random)
+        if options.get("use_reentrant") is True and isinstance(model, nn.parallel.DistributedDataParallel):
+            yield Finding(8, where, "use_reentrant=True inside DistributedDataParallel")
+    for m in modules:
+        if updates_statistics(m):
+            yield Finding(4, type(m).__name__, "in a model that checkpoints: if a checkpoint is around it")
+        if is_compiled(m):
+            yield Finding(12, type(m._orig_mod).__name__, "compiled, in a model that checkpoints")
+
+
+def _from_call(where: str, call: ast.Call, options: dict, random: bool) -> Iterator[Finding]:
+    if options.get("use_reentrant") is None:
+        yield Finding(1, where, "use_reentrant is not given: torch takes True")
+    elif options["use_reentrant"] is True:
+        yield Finding(1, where, "use_reentrant=True: if no input requires a gradient")
+    if options.get("preserve_rng_state") is False and random:
+        yield Finding(2, where, "preserve_rng_state=False in a model with dropout")
+    segments = [getattr(a, "value", None) for a in call.args[1:2]] + [options.get("segments")]
+    if _name(call) == "checkpoint_sequential" and 1 in segments:
+        yield Finding(6, where, "segments=1 checkpoints nothing: the last segment never is")
+    if _name(call) == "checkpoint" and any(isinstance(a, ast.Dict | ast.List | ast.Tuple) for a in call.args[1:]):
+        yield Finding(11, where, "a container among the arguments")
+
+
+def _name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def _tree(cls: type) -> ast.AST:
+    """A class's source; an empty tree for PyTorch's own, and where there is none, as in a notebook's lost cell."""
+    try:
+        own = not cls.__module__.startswith("torch.")
+        return ast.parse(textwrap.dedent(inspect.getsource(cls))) if own else ast.Module([], [])
+    except (OSError, TypeError, SyntaxError):
+        return ast.Module([], [])
+
+
+def _calls_in(cls: type) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(_tree(cls)):
+        if isinstance(node, ast.Call) and _name(node) in ("checkpoint", "checkpoint_sequential"):
+            yield f"{cls.__name__}: {ast.unparse(node):.60}", node
+
+
+def _packets_in(cls: type) -> Iterator[ast.Attribute]:
+    """`torch.ops.aten.mm`, but not as the beginning of `torch.ops.aten.mm.default`, and not called."""
+    nodes = list(ast.walk(_tree(cls)))
+    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+    inner |= {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and id(node) not in inner:
+            parts = ast.unparse(node).split(".")
+            if parts[:3] == ["torch", "ops", "aten"] and len(parts) == 4:
+                yield node

@@ -1,0 +1,56 @@
+"""What does each op of a segment cost? FLOPs to run it again, bytes to keep what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import SAC_IGNORED_OPS
+from torch.utils.flop_counter import flop_registry
+
+from ..measure.storages import tensors_in
+
+
+class Cost(NamedTuple):
+    """One op of a segment, in the order they run."""
+
+    op: Any
+    flops: int
+    nbytes: int  # what keeping its results takes
+
+
+def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
+    """Every op that a policy is asked about when `segment(*args)` runs. Nothing is computed."""
+    recorder = _Costs()
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    inside = any(isinstance(t, torch._subclasses.FakeTensor) for t in tensors_in(args))
+    with torch.random.fork_rng(), nullcontext() if inside else fake, recorder:
+        segment(*args if inside else [fake.from_tensor(a) if isinstance(a, Tensor) else a for a in args])
+    return recorder.costs
+
+
+class _Costs(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.costs: list[Cost] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func not in SAC_IGNORED_OPS:
+            storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors_in(out)}
+            self.costs.append(Cost(func, op_flops(func, args, kwargs or {}, out), sum(storages.values())))
+        return out
+
+
+def op_flops(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
+    """By torch's own formulas, and for the CPU's fused attention, for which torch has none, as for CUDA's."""
+    packet = getattr(func, "_overloadpacket", func)
+    if packet is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
+        packet = torch.ops.aten._scaled_dot_product_flash_attention
+        kwargs = {}
+    return flop_registry[packet](*args, **kwargs, out_val=out) if packet in flop_registry else 0

@@ -1,0 +1,137 @@
+"""Which schedule is the fastest within a memory budget? Dynamic programming over unequal stages.
+
+The model is rotor's (Beaumont et al., arXiv 1911.13214). best(s, t, m) is the least time to run stages s..t forward and
+backward, when the input of s is there, the gradient of the output of t will come, and m bytes are left. Two ways:
+
+  keep all of s:     forward s, then best(s+1, t, m - xbar[s]), then backward s
+  checkpoint at u:   forward s..u-1, then best(u, t, m - x[u]), then again from s: best(s, u-1, m)
+
+What is kept stays until its stage is reversed. While the chain runs for the first time (t is its last stage) there is
+no gradient yet; later forwards run with the gradient of the output of t in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import gcd, inf
+
+import numpy as np
+
+from ..errors import CkptError
+from .builders import periodic, revolve, store_all
+from .costs import Costs
+from .memory_table import Needs, Table, walk_choices
+from .schedule import Schedule
+
+LEVELS = 500  # memory levels of the table, at least, where sizes must be rounded
+WORK = 1e8  # short chains get as many levels as make levels * n³ this much: about half a second
+SMALL = 10  # chains up to this length are solved exactly without a table, whatever the sizes
+
+
+class BudgetTooSmall(CkptError):
+    """No schedule fits. `smallest` is the smallest budget that one does fit in."""
+
+    def __init__(self, budget: int, smallest: int):
+        super().__init__(f"no schedule of this chain fits in {budget:,} bytes: the smallest budget is {smallest:,}")
+        self.budget, self.smallest = budget, smallest
+
+
+def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
+    """The fastest schedule whose peak is at most `budget` bytes, the chain's input included.
+
+    Exact for chains of up to 10 stages, and for longer ones if the budget is few times the sizes' common divisor.
+    Otherwise sizes are rounded up to `levels` steps of the budget or more: what is planned always fits, and is the best
+    of the rounded problem, of the classic schedules and of the frugal schedule that needs the least memory.
+    """
+    smallest = smallest_budget(costs)
+    if budget < smallest:
+        raise BudgetTooSmall(budget, smallest)
+    if budget >= (plain := store_all(costs.n)).cost(costs).peak:
+        return plain  # nothing is faster, and a huge budget needs no table
+    room = int(budget) - costs.x[0]
+    unit, exact = _unit(costs, room, levels)
+    if costs.n <= SMALL and not exact:
+        return Schedule(costs.n, walk_choices(costs, _recursion(costs), room))
+    table = Table(costs, room // unit, unit)
+    found = [table.schedule(room // unit)] if table.time(room // unit) < inf else []
+    if not exact:
+        found += [s for s in _classics(costs) if s.cost(costs).peak <= budget]
+    return min(found, key=lambda schedule: schedule.cost(costs).time)
+
+
+def smallest_budget(costs: Costs) -> int:
+    """The least peak that any schedule of the chain can have, exactly."""
+    return costs.x[0] + _frugal(costs)(0, costs.n - 1)[0]
+
+
+def pareto(costs: Costs, levels: int = LEVELS) -> list[tuple[int, float]]:
+    """(budget, time): each budget at which `optimal` gets faster, from the smallest to where nothing is recomputed."""
+    plain, least = store_all(costs.n).cost(costs), _frugal_schedule(costs).cost(costs)
+    room = plain.peak - costs.x[0]
+    unit, _ = _unit(costs, room, levels)
+    times = Table(costs, room // unit, unit).best[0, costs.n - 1]
+    points = [(least.peak, least.time), *((costs.x[0] + m * unit, time) for m, time in enumerate(times.tolist()))]
+    front: list[tuple[int, float]] = []
+    for budget, time in sorted([*points, (plain.peak, plain.time)]):
+        if time < (front[-1][1] if front else inf):
+            front.append((budget, time))
+    return front
+
+
+def _recursion(costs: Costs) -> Callable[[int, int, int], int]:
+    """The same recurrence, asked top down for the byte counts that occur: exact, for short chains."""
+    needs = Needs(costs)
+
+    @cache
+    def best(s: int, t: int, m: int) -> tuple[float, int]:
+        need, found = needs.of(s, t), (inf, 0)
+        for choice in range(t - s + 1):
+            u = s + choice
+            if m < need[choice]:
+                continue
+            if choice:
+                time = sum(costs.ftime[s:u]) + best(u, t, m - needs.x[u])[0] + best(s, u - 1, m)[0]
+            else:
+                rest = best(s + 1, t, m - needs.xbar[s])[0] if s < t else 0
+                time = costs.ftime[s] + costs.btime[s] + rest
+            found = min(found, (time, choice))
+        return found
+
+    return lambda s, t, m: best(s, t, m)[1]
+
+
+def _frugal(costs: Costs) -> Callable[[int, int], tuple[int, int]]:
+    """(fewest bytes for stages s..t, the first choice that needs no more): the recurrence with max for +."""
+    needs, n = Needs(costs), costs.n
+    least = np.zeros((n + 1, n + 1), dtype=np.int64)  # [s, t]; the column before s is an empty chain
+    choice = np.zeros((n, n), dtype=np.int64)
+    x = np.array(needs.x)
+    for length in range(n):
+        for s in range(n - length):
+            t = s + length
+            rows = needs.of(s, t)
+            if s < t:
+                rows[0] = max(rows[0], needs.xbar[s] + least[s + 1, t])
+                rows[1:] = np.maximum(rows[1:], np.maximum(x[s + 1 : t + 1] + least[s + 1 : t + 1, t], least[s, s:t]))
+            least[s, t], choice[s, t] = rows.min(), rows.argmin()
+    return lambda s, t: (int(least[s, t]), int(choice[s, t]))
+
+
+def _unit(costs: Costs, room: int, levels: int) -> tuple[int, bool]:
+    """(bytes per memory level, whether nothing is rounded)."""
+    sizes = (*costs.x[1:], *costs.xbar, *costs.dx, *costs.ftmp, *costs.btmp, *costs.atmp)
+    exact, levels = gcd(*map(int, sizes)) or 1, max(levels, int(WORK / costs.n**3))
+    return (exact, True) if room // exact <= levels else (-(-room // levels), False)
+
+
+def _frugal_schedule(costs: Costs) -> Schedule:
+    least = _frugal(costs)
+    return Schedule(costs.n, walk_choices(costs, lambda s, t, m: least(s, t)[1], 0))
+
+
+def _classics(costs: Costs) -> list[Schedule]:
+    """What rounding must not lose to: periodic, Revolve, and the schedule of the smallest budget."""
+    n = costs.n
+    few = sorted({round(n ** (i / 12)) for i in range(13)} | set(range(1, min(n, 12) + 1)))
+    return [_frugal_schedule(costs), *(periodic(n, k) for k in range(1, n + 1)), *(revolve(n, s) for s in few)]

@@ -1,0 +1,220 @@
+"""What if saved tensors waited elsewhere, or in fewer bits? Saved-tensor hooks that pack, and count what it costs."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from ..measure.table import Table, mib
+from .stores import Disk, Host, Narrow, Packed, Quantized
+
+
+def offload(to: str | os.PathLike) -> Packing:
+    """Let saved tensors wait in host memory ("cpu") or in files of the folder `to`; gradients stay exactly the same.
+
+    >>> x = torch.ones(256, 64, requires_grad=True)
+    >>> with offload("cpu") as packing:
+    ...     y = x.exp().sum()
+    >>> packing.kept, packing.moved_out
+    (0, 65536)
+    """
+    if isinstance(to, torch.device):
+        to = str(to)
+    return Packing(f"offload({str(to)!r})", Host() if to == "cpu" else Disk(to))
+
+
+def compress(to: str) -> Packing:
+    """Keep saved floating-point tensors in fewer bits, "bf16" or "int8"; `gradient_error` tells what that costs."""
+    stores = {"bf16": Narrow, "int8": Quantized}
+    if to not in stores:
+        raise ValueError(f"compress to {to!r}? Expected one of {', '.join(map(repr, stores))}")
+    return Packing(f"compress({to!r})", stores[to]())
+
+
+class Packing(saved_tensors_hooks):
+    """Packs what autograd saves inside the `with` block, and counts: all sizes in bytes, a storage counting once.
+
+    saved    what would have been kept without packing, parameters left out: those are there anyway, and not packed
+    kept     what is kept on the device instead: packed tensors, and those that pass unchanged (integers, masks)
+    moved_out, moved_in    what left the device in forward, and came back in backward
+
+    A storage that several ops save is packed once; it is brought back once for all that need it at the same time.
+    """
+
+    def __init__(self, name: str, store: Any):
+        super().__init__(self._pack, self._unpack)
+        self.name, self.store = name, store
+        self.saved = self.kept = self.moved_out = self.moved_in = self.storages = 0
+        self._seen: dict[tuple, tuple[StorageWeakRef, weakref.ref[_Waiting]]] = {}
+
+    def __enter__(self) -> Packing:
+        self.store.open()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        failed = error[0] is not None
+        for _, ref in self._seen.values() if failed else ():
+            if waiting := ref():
+                waiting.packed = None  # there will be no backward: release copies now, and not with the traceback
+        self.store.close(failed)
+        self._seen.clear()
+
+    def _pack(self, tensor: Tensor) -> _View | _Unchanged:
+        base = tensor if tensor._base is None else tensor._base
+        if isinstance(base, nn.Parameter):
+            return _Unchanged(tensor)
+        if tensor.layout is not torch.strided or is_traceable_wrapper_subclass(tensor):
+            raise TypeError(f"{self.name} packs plain dense tensors; autograd saved a {type(tensor).__name__}")
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        storage = tensor.untyped_storage()
+        # A weak reference keeps a dead storage's address from being used again; the version tells in-place changes.
+        key = (storage._cdata, tensor._version, tensor.dtype)
+        waiting = self._seen[key][1]() if key in self._seen else None
+        if waiting is None:
+            waiting = self._pack_storage(tensor, storage.nbytes())
+            self._seen[key] = StorageWeakRef(storage), weakref.ref(waiting)
+        if waiting.packed is None:
+            return _Unchanged(tensor, waiting)
+        return _View(waiting, tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def _pack_storage(self, tensor: Tensor, nbytes: int) -> _Waiting:
+        flat = tensor.as_strided((nbytes // tensor.itemsize,), (1,), 0)
+        packed = self.store.pack(flat, _row(tensor)) if nbytes else None
+        self.storages += 1
+        self.saved += nbytes
+        self.kept += packed.kept if packed else nbytes
+        self.moved_out += packed.moved if packed else 0
+        return _Waiting(packed, tensor.device)
+
+    def _unpack(self, saved: _View | _Unchanged) -> Tensor:
+        if isinstance(saved, _Unchanged):
+            return saved.tensor()
+        waiting = saved.waiting
+        flat = waiting.flat()
+        if flat is None:
+            if waiting.packed is None:
+                raise RuntimeError(f"{self.name}: forward failed inside the with block, so nothing waits for backward")
+            flat = self.store.unpack(waiting.packed.payload, waiting.device)
+            waiting.back = StorageWeakRef(flat.untyped_storage()), flat.dtype
+            self.moved_in += waiting.packed.moved
+        return flat.as_strided(saved.shape, saved.stride, saved.offset)
+
+    def table(self) -> Table:
+        rows = [
+            ("saved by autograd, without parameters", self.saved),
+            ("kept on the device", self.kept),
+            ("moved out", self.moved_out),
+            ("moved back", self.moved_in),
+        ]
+        return Table(
+            f"{self.name}: {self.storages} storages", ("what", "bytes", "MiB"), [(*r, mib(r[1])) for r in rows]
+        )
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+class _Waiting:
+    """One packed storage, alive as long as some saved tensor needs it. `back` finds it once it is unpacked."""
+
+    def __init__(self, packed: Packed | None, device: torch.device):
+        self.packed, self.device = packed, device
+        self.back: tuple[StorageWeakRef, torch.dtype] | None = None
+
+    def flat(self) -> Tensor | None:
+        if self.back is None or self.back[0].expired():
+            return None
+        storage = torch.UntypedStorage._new_with_weak_ptr(self.back[0].cdata)
+        return storage and torch.empty(0, dtype=self.back[1], device=self.device).set_(storage)
+
+
+@dataclass
+class _View:
+    waiting: _Waiting
+    shape: torch.Size
+    stride: tuple[int, ...]
+    offset: int
+
+
+class _Unchanged:
+    """A saved tensor that is not packed. With hooks in place torch no longer notices in-place changes, so we do."""
+
+    def __init__(self, tensor: Tensor, waiting: _Waiting | None = None):
+        self._tensor, self._version = tensor.detach(), tensor._version
+        self._waiting = waiting  # so that the storage is known, and counts once, as long as it is needed
+
+    def tensor(self) -> Tensor:
+        if self._tensor._version != self._version:
+            raise RuntimeError(
+                f"a tensor of shape {tuple(self._tensor.shape)} that backward needs was changed in place after it was "
+                "saved. The likeliest mistake: optimizer.step() between forward and backward"
+            )
+        return self._tensor
+
+
+def _row(tensor: Tensor) -> int:
+    """How many neighbours in memory share a scale: the tensor's innermost dimension."""
+    return max((n for n, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride == 1), default=1)
+
+
+# ---- what it costs --------------------------------------------------------------------------------------------------
+@dataclass
+class GradientError:
+    """`relative`: |g' - g| / |g| for each gradient, by name (Euclidean norms); `packing` has the bytes."""
+
+    relative: dict[str, float]
+    packing: Packing
+
+    @property
+    def worst(self) -> float:
+        return max(self.relative.values())
+
+    def table(self) -> Table:
+        rows = [(name, f"{error:.2e}") for name, error in self.relative.items()]
+        p = self.packing
+        note = f"{p.saved:,} B saved by autograd, {p.kept:,} B kept, {p.moved_out + p.moved_in:,} B moved"
+        return Table(f"gradient error of {p.name}", ("gradient of", "relative error"), rows, [note])
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def gradient_error(loss: Callable[[], Tensor], of: nn.Module | dict[str, Tensor], packing: Packing) -> GradientError:
+    """Run `loss()` and its backward twice, as it is and inside `packing`, with the same random numbers; compare.
+
+    `of`: the model, or tensors by name, whose gradients to compare. Their .grad is left alone.
+    """
+    named = dict(of.named_parameters()) if isinstance(of, nn.Module) else dict(of)
+    named = {name: t for name, t in named.items() if t.requires_grad}
+    if not named:
+        raise ValueError("nothing to compare: no tensor in `of` requires a gradient")
+    with torch.random.fork_rng():  # puts the generators back afterwards, so both runs start from the same state
+        exact = torch.autograd.grad(loss(), list(named.values()), allow_unused=True)
+    with torch.random.fork_rng():
+        with packing:
+            packed_loss = loss()
+        packed = torch.autograd.grad(packed_loss, list(named.values()), allow_unused=True)
+    pairs = {n: (g, h) for n, g, h in zip(named, exact, packed, strict=True) if g is not None}
+    return GradientError({n: _relative(g.double(), h.double()) for n, (g, h) in pairs.items()}, packing)
+
+
+def _relative(g: Tensor, h: Tensor) -> float:
+    error, size = (h - g).norm().item(), g.norm().item()
+    return error / size if size else (float("inf") if error else 0.0)

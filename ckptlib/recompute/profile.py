@@ -1,0 +1,156 @@
+"""What does each stage of this model cost? Its bytes from a trace, its seconds from a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from ..errors import CkptError
+from ..measure.storages import plain_parts, storages_of
+from ..measure.trace import Recorder, recording
+from .chains import Chain, find_chain
+from .costs import Costs
+
+REPEATS = 3  # timed runs of each stage, of which the fastest counts
+
+
+def profile_chain(model: nn.Module | Sequence[Callable], x: Tensor, repeats: int = REPEATS) -> Costs:
+    """Costs of every stage of an `nn.Sequential`, a list of stages, or a model's repeated blocks, run on x.
+
+    Gradients of parameters are not in the bytes: every schedule has them. The model is left as it was: no gradient is
+    accumulated, buffers and random numbers are restored.
+    """
+    return profile_stages(find_chain(model, x), repeats)
+
+
+def profile_stages(chain: Chain, repeats: int = REPEATS) -> Costs:
+    x, stages = chain.x.detach(), []
+    needs_grad = chain.x.requires_grad
+    with _unchanged(chain.blocks):
+        for stage in chain.stages:
+            found, y = _profile(stage, x, needs_grad, repeats)
+            stages.append(found)
+            x, needs_grad = y.detach(), y.requires_grad
+            del y
+    sizes = [_nbytes(chain.x), *(stage.out for stage in stages)]
+    gradients = [sizes[0] * chain.x.requires_grad, *(stage.out * stage.differentiable for stage in stages)]
+    return Costs(
+        x=sizes,
+        dx=gradients,
+        **{name: [getattr(stage, name) for stage in stages] for name in ("ftime", "btime", "xbar")},
+        **{name: [getattr(stage, name) for stage in stages] for name in ("ftmp", "btmp", "atmp")},
+    )
+
+
+class _Stage(NamedTuple):
+    ftime: float
+    btime: float
+    out: int
+    xbar: int
+    ftmp: int
+    btmp: int
+    atmp: int
+    differentiable: bool
+
+
+def _profile(stage: Callable, x: Tensor, needs_grad: bool, repeats: int) -> tuple[_Stage, Tensor]:
+    x = x.detach().requires_grad_(needs_grad)
+    own = [x, *stage.parameters(), *stage.buffers()] if isinstance(stage, nn.Module) else [x]
+    ftime, btime = zip(*(_timed(stage, x, own) for _ in range(repeats + 1)), strict=True)
+    with recording() as recorder, torch.no_grad():
+        out = _nbytes(stage(x))
+        ftmp = _peak(recorder) - out
+    kept: dict[int, int] = {}  # storage -> bytes: what the stage saves, then its output too
+
+    def keep(t: Tensor) -> Tensor:
+        kept.update((recorder.storage_of(part).index, storage.nbytes()) for part, storage in _parts(t))
+        return t.detach()  # an output that its own node keeps would be a cycle
+
+    with recording() as recorder:
+        for t in own:
+            recorder.storage_of(t)
+        with saved_tensors_hooks(keep, lambda t: t):
+            y = stage(x)
+        saved = sum(_made(recorder, kept))
+        keep(y)
+        xbar = max(sum(_made(recorder, kept)), out)  # a view of the input counts as if it were new
+        atmp = _peak(recorder) - xbar
+        btmp = _backward(recorder, y, own) - xbar if y.requires_grad else 0
+        btmp -= sum(_made(recorder, kept)) - saved  # an output that nobody saved is gone by then
+    temporary = (max(nbytes, 0) for nbytes in (ftmp, btmp, atmp))
+    return _Stage(min(ftime[1:]), min(btime[1:]), out, xbar, *temporary, y.requires_grad), y
+
+
+def _parts(t: Tensor) -> list[tuple[Tensor, torch.UntypedStorage]]:
+    return [(part, part.untyped_storage()) for part in plain_parts(t)]
+
+
+def _made(recorder: Recorder, kept: dict[int, int]) -> list[int]:
+    """Bytes of those storages that were not there before: not the input, the parameters, the buffers."""
+    return [nbytes for index, nbytes in kept.items() if recorder.trace.storages[index].op is not None]
+
+
+def _backward(recorder: Recorder, y: Tensor, own: list[Tensor]) -> int:
+    """The most bytes alive during backward, but for one gradient of y and those of the parameters."""
+    loss = y.mul(1).sum()  # autograd makes the gradient of y itself, and frees it when it was used
+    start = len(recorder.trace.events)
+    wanted = [t for t in own if t.requires_grad]
+    grads = torch.autograd.grad(loss, wanted, allow_unused=True)
+    pairs = zip(wanted, grads, strict=True)
+    stay = {recorder.storage_of(g).index for t, g in pairs if g is not None and t is not own[0]}
+    return _peak(recorder, start, stay) - _nbytes(y) - 2 * _nbytes(loss)  # nor the loss and its own gradient
+
+
+def _peak(recorder: Recorder, start: int = 0, without: set[int] = frozenset()) -> int:
+    """The most bytes of new storages that are alive at once, from the event `start` on."""
+    now, levels = 0, []
+    for event in recorder.trace.events:
+        if event.kind in ("alloc", "free") and event.storage not in without:
+            storage = recorder.trace.storages[event.storage]
+            now += (storage.op is not None) * (storage.nbytes if event.kind == "alloc" else -storage.nbytes)
+        levels.append(now)
+    return max(levels[start:], default=0)
+
+
+def _timed(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[float, float]:
+    start = _clock(x)
+    y = stage(x)
+    middle = _clock(x)
+    if not isinstance(y, Tensor):
+        raise CkptError(f"a stage returned a {type(y).__name__}, expected one tensor: this is not a chain")
+    if not y.requires_grad:
+        return middle - start, 0.0
+    dy = torch.ones_like(y)
+    wanted = [t for t in own if t.requires_grad]
+    ready = _clock(x)
+    torch.autograd.grad(y, wanted, dy, allow_unused=True)
+    return middle - start, _clock(x) - ready
+
+
+def _clock(x: Tensor) -> float:
+    if x.device.type not in ("cpu", "meta"):
+        torch.accelerator.synchronize(x.device)
+    return time.perf_counter()
+
+
+def _nbytes(t: Tensor) -> int:
+    return sum(storage.nbytes() for storage in storages_of(t))
+
+
+@contextmanager
+def _unchanged(stages: Sequence[Callable]) -> Iterator[None]:
+    """Random numbers and buffers afterwards as before."""
+    buffers = [b for stage in stages if isinstance(stage, nn.Module) for b in stage.buffers()]
+    before = [b.clone() for b in buffers]
+    try:
+        with torch.random.fork_rng(), torch.enable_grad():
+            yield
+    finally:
+        for buffer, old in zip(buffers, before, strict=True):
+            buffer.copy_(old)

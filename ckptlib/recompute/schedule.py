@@ -1,0 +1,191 @@
+"""What is computed, kept and recomputed, in which order? A list of primitive actions on a chain of stages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..errors import CkptError
+from .costs import Costs
+
+FORWARD, KEEP_INPUT, KEEP_ALL, RESTORE, BACKWARD = "forward", "keep input", "keep all", "restore", "backward"
+FORWARDS = (FORWARD, KEEP_INPUT, KEEP_ALL)
+LETTERS = {FORWARD: "·", KEEP_INPUT: "c", KEEP_ALL: "A", RESTORE: "r", BACKWARD: "B"}
+
+
+class Action(NamedTuple):
+    """One step. Stage i reads value i and writes value i + 1; value 0 is the chain's input, which is always there.
+
+    forward     run the stage on the current value; keep nothing
+    keep input  run it, and keep its input: a checkpoint to restart from
+    keep all    run it, and keep its input and all that its backward needs
+    restore     make the stage's input, kept earlier, the current value
+    backward    reverse the stage, and drop all that was kept of it
+    """
+
+    kind: str
+    stage: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.stage}"
+
+
+class Step(NamedTuple):
+    """One action as a box of a picture: time across (start to end), stages up; `nbytes` is alive while it runs."""
+
+    action: Action
+    start: float
+    end: float
+    again: bool  # a forward that has run before
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    forwards: int  # forwards run, repeated ones included
+    time: float  # all forwards and all backwards
+    peak: int  # bytes
+    steps: list[Step] = field(repr=False)
+
+
+class Schedule:
+    """A valid list of actions on a chain of n stages: it can be costed, drawn and executed.
+
+    >>> s = Schedule(2, [("keep input", 0), ("keep all", 1), ("backward", 1), ("restore", 0), ("keep all", 0),
+    ...                  ("backward", 0)])
+    >>> s.cost()
+    Cost(forwards=3, time=5, peak=3)
+    """
+
+    def __init__(self, n: int, actions: Iterable[tuple[str, int]]):
+        self.n = n
+        self.actions = tuple(Action(*action) for action in actions)
+        self.cost()  # raises where an action is impossible
+
+    def cost(self, costs: Costs | None = None) -> Cost:
+        """Forward count, time and peak bytes; without costs, in the literature's unit: activations."""
+        costs = costs or Costs.unit(self.n)
+        if costs.n != self.n:
+            raise CkptError(f"the costs are of {costs.n} stages, the schedule of {self.n}")
+        state, steps, time, ran = _State(costs), [], 0, Counter()
+        for number, action in enumerate(self.actions):
+            nbytes = state.do(number, action)
+            again = action.kind in FORWARDS and ran[action.stage] > 0
+            ran[action.stage] += action.kind in FORWARDS
+            start, time = time, time + _duration(action, costs)
+            steps.append(Step(action, start, time, again, nbytes))
+        if state.frontier >= 0:
+            raise CkptError(f"the schedule ends before the backward of stage {state.frontier}")
+        return Cost(ran.total(), time, max(step.nbytes for step in steps), steps)
+
+    def forwards(self) -> list[int]:
+        """How often each stage runs forward."""
+        ran = Counter(stage for kind, stage in self.actions if kind in FORWARDS)
+        return [ran[stage] for stage in range(self.n)]
+
+    def draw(self) -> str:
+        """A picture in text: time across, stages up, one column per action.
+
+        · forward   c keep input   A keep all   r restore   B backward
+        """
+        lines = []
+        for stage in reversed(range(self.n)):
+            row = "".join(LETTERS[kind] if at == stage else " " for kind, at in self.actions)
+            lines.append(f"{stage:>{len(str(self.n))}} |{row}".rstrip())
+        return "\n".join(lines)
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and (self.n, self.actions) == (other.n, other.actions)
+
+    def __hash__(self) -> int:
+        return hash((self.n, self.actions))
+
+    def __repr__(self) -> str:
+        cost = self.cost()
+        return f"<Schedule: {self.n} stages, {cost.forwards} forwards, at most {cost.peak} activations>"
+
+
+def _duration(action: Action, costs: Costs) -> float:
+    if action.kind == RESTORE:
+        return 0
+    return costs.btime[action.stage] if action.kind == BACKWARD else costs.ftime[action.stage]
+
+
+class _State:
+    """What is alive between two actions. `do` performs one, and returns the bytes alive while it runs."""
+
+    def __init__(self, costs: Costs):
+        self.costs = costs
+        self.frontier = costs.n - 1  # the next stage to reverse
+        self.current: int | None = 0  # which value the next forward reads
+        self.inputs: set[int] = {0}  # kept values
+        self.owned: set[int] = set()  # those with memory of their own, not inside what the stage before keeps
+        self.contents: set[int] = set()  # stages that keep everything
+        self.kept = costs.x[0]  # bytes of all these
+        self.gradient = 0  # bytes: of the output of the next stage to reverse, once backward has begun
+
+    def do(self, number: int, action: Action) -> int:
+        kind, stage = action
+        if kind not in LETTERS:
+            raise CkptError(f"action {number} is {kind!r}, expected one of {', '.join(LETTERS)}")
+        if not isinstance(stage, int) or not 0 <= stage < self.costs.n:
+            raise CkptError(f"action {number} ({action}): there is no such stage in a chain of {self.costs.n}")
+        if stage > self.frontier:
+            raise CkptError(f"action {number} ({action}): stage {stage} was reversed already")
+        problem = {RESTORE: self._restore, BACKWARD: self._cannot_reverse}.get(kind, self._cannot_run)(stage)
+        if problem:
+            raise CkptError(f"action {number} ({action}): {problem}")
+        if kind == RESTORE:
+            return self.kept + self.gradient
+        return self._backward(stage) if kind == BACKWARD else self._forward(kind, stage)
+
+    def _restore(self, stage: int) -> str:
+        if stage not in self.inputs and stage - 1 not in self.contents:
+            return f"the input of stage {stage} was not kept"
+        self.current = stage
+        return ""
+
+    def _cannot_run(self, stage: int) -> str:
+        if self.current == stage:
+            return "" if stage not in self.contents else f"stage {stage} keeps everything already"
+        now = "no value is current" if self.current is None else f"the current value is the input of {self.current}"
+        return f"{now}: restore the input of stage {stage} first"
+
+    def _cannot_reverse(self, stage: int) -> str:
+        if stage != self.frontier:
+            return f"stage {self.frontier} must be reversed first"
+        return "" if stage in self.contents else f"nothing was kept of stage {stage}: run it with {KEEP_ALL!r} first"
+
+    def _forward(self, kind: str, stage: int) -> int:
+        c = self.costs
+        mine = 0 if self._is_held(stage) else c.x[stage]  # the current input, if only this step holds it
+        out, tmp = (c.xbar[stage], c.atmp[stage]) if kind == KEEP_ALL else (c.x[stage + 1], c.ftmp[stage])
+        alive = self.kept + mine + out + self.gradient + tmp
+        if kind != FORWARD:
+            if not self._is_held(stage):
+                self.owned.add(stage)
+                self.kept += mine
+            self.inputs.add(stage)
+        if kind == KEEP_ALL:
+            self.contents.add(stage)
+            self.kept += out
+        self.current = stage + 1
+        return alive
+
+    def _is_held(self, stage: int) -> bool:
+        return stage in self.inputs or stage - 1 in self.contents
+
+    def _backward(self, stage: int) -> int:
+        c = self.costs
+        alive = self.kept + c.dx[stage + 1] + c.btmp[stage]
+        self.contents.remove(stage)
+        self.inputs.discard(stage)
+        self.kept -= c.xbar[stage] + (c.x[stage] if stage in self.owned else 0)
+        self.gradient = c.dx[stage]
+        self.current, self.frontier = None, stage - 1
+        return alive

@@ -1,0 +1,229 @@
+"""What if a checkpoint kept its expensive results? Policies for torch's selective checkpoints, and what each costs.
+
+checkpoint(block, x, use_reentrant=False, context_fn=selective(by_op(aten.addmm.default)))
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from fnmatch import fnmatchcase
+from typing import Any
+
+from torch import nn
+from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, create_selective_checkpoint_contexts
+
+from ..errors import CkptError
+from ..measure.storages import tensors_in
+from .op_costs import Cost, segment_costs
+
+SAVE, RECOMPUTE = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE
+_OFFLOAD = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+
+
+class PolicyError(CkptError):
+    """A policy that would silently do nothing, or something else than it says."""
+
+
+def selective(policy: Policy | Callable | list) -> Selective:
+    """A `context_fn` for checkpoint: what `policy` picks is kept, everything else in the segment is recomputed.
+
+    policy: by_op(...), by_module(...), by_budget(...), a list of ops, or a function as torch takes it,
+    (ctx, op, *args, **kwargs) -> CheckpointPolicy.
+
+    Raises PolicyError if the segment has run and the policy picked nothing in it: such a checkpoint is a plain one.
+    """
+    if isinstance(policy, (list, tuple, set)):
+        policy = by_op(*policy)
+    if not callable(policy):
+        raise TypeError(f"a policy is by_op, by_module, by_budget, a list of ops or a function, not {policy!r}")
+    return Selective(policy if isinstance(policy, Policy) else Policy(policy))
+
+
+class Policy:
+    """Decides, op by op, what to keep; `start` begins a new segment. This one asks a function of the user's."""
+
+    def __init__(self, decide: Callable[..., Any]):
+        self._decide = decide
+
+    def __call__(self, ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._decide(ctx, op, *args, **kwargs)
+
+    def start(self) -> tuple[Callable[..., Any], Any]:
+        """The function that decides in this segment, and a context to run the segment in."""
+        return self._decide, nullcontext()
+
+    def nothing_picked(self, ran: list[Any]) -> str:
+        return "the policy picked no op that ran. Does it ask for a packet, aten.mm, and not for aten.mm.default?"
+
+
+class Selective:
+    """The `context_fn`. `kept` counts the ops kept since it was made."""
+
+    def __init__(self, policy: Policy):
+        self.policy, self.kept = policy, 0
+
+    def __call__(self) -> tuple[Any, Any]:
+        decide, around = self.policy.start()
+        ran: dict[Any, bool] = {}
+
+        def checked(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            verdict = decide(ctx, op, *args, **kwargs)
+            if verdict in _OFFLOAD:
+                raise PolicyError(f"{verdict.name} for {op}: eager torch recomputes it instead. Use ck.offload")
+            keep = verdict in (SAVE, CheckpointPolicy.PREFER_SAVE, True)
+            ran[op] = ran.get(op, False) or keep
+            self.kept += keep
+            return SAVE if verdict is True else RECOMPUTE if verdict is False else verdict
+
+        def after() -> None:
+            if not any(ran.values()):
+                raise PolicyError(self.policy.nothing_picked(list(ran)))
+
+        keeping, restoring = create_selective_checkpoint_contexts(checked)
+        return _Around(keeping, around, after), restoring
+
+
+class _Around(TorchDispatchMode):
+    """Torch's mode with something before and after it. A mode itself, because torch.compile accepts nothing else."""
+
+    def __init__(self, mode: TorchDispatchMode, around: Any, after: Callable[[], None]):
+        super().__init__()
+        self._mode, self._around, self._after = mode, around, after
+
+    def __enter__(self) -> _Around:
+        self._stack = ExitStack()
+        self._stack.enter_context(self._around)
+        self._stack.enter_context(self._mode)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._stack.__exit__(kind, error, trace)
+        if kind is None:
+            self._after()
+
+
+# ---- by op ----------------------------------------------------------------------------------------------------------
+def by_op(*ops: OpOverload) -> Policy:
+    """Keep the results of these ops, such as torch.ops.aten.addmm.default.
+
+    An op without its overload, aten.mm, is never equal to what runs, aten.mm.default: refused.
+    """
+    if not ops:
+        raise PolicyError("by_op was given no op to keep")
+    for op in ops:
+        if isinstance(op, OpOverloadPacket):
+            overloads = ", ".join(f"{op}.{name}" for name in op.overloads())
+            raise PolicyError(f"{op} never matches: what runs is one of its overloads. Say which: {overloads}")
+        if not isinstance(op, (OpOverload, HigherOrderOperator)):
+            raise PolicyError(f"{op!r} is no op of the dispatcher. Expected something like torch.ops.aten.mm.default")
+        if op in SAC_IGNORED_OPS:
+            raise PolicyError(f"{op} never matches: torch's selective checkpoints pass it by")
+    return _ByOp(frozenset(ops))
+
+
+class _ByOp(Policy):
+    def __init__(self, ops: frozenset):
+        self.ops = ops
+        super().__init__(lambda ctx, op, *args, **kwargs: SAVE if op in ops else RECOMPUTE)
+
+    def nothing_picked(self, ran: list[Any]) -> str:
+        names = [str(op) for op in ran]
+        near = [m for op in self.ops for m in difflib.get_close_matches(str(op), names, n=2, cutoff=0.5)]
+        wanted = ", ".join(sorted(map(str, self.ops)))
+        hint = f"Nearest to it: {', '.join(dict.fromkeys(near))}. " if near else ""
+        return f"{wanted} never ran in this segment. {hint}It ran {', '.join(sorted(names)) or 'nothing'}"
+
+
+# ---- by module ------------------------------------------------------------------------------------------------------
+def by_module(model: nn.Module, *names: str) -> Policy:
+    """Keep every result made inside these modules of `model`; `*` stands for any text: "blocks.*.attention.proj"."""
+    paths = [path for path, _ in model.named_modules() if path]
+    for name in names:
+        if not any(fnmatchcase(path, name) for path in paths):
+            near = difflib.get_close_matches(name, paths, n=3)
+            raise PolicyError(f"{type(model).__name__} has no module {name!r}. Meant: {', '.join(near) or paths[:5]}?")
+    if not names:
+        raise PolicyError("by_module was given no module to keep")
+    return _ByModule([m for path, m in model.named_modules() if any(fnmatchcase(path, n) for n in names)], names)
+
+
+class _ByModule(Policy):
+    def __init__(self, modules: list[nn.Module], names: tuple[str, ...]):
+        self.modules, self.names = modules, names
+
+    def start(self) -> tuple[Callable[..., Any], Any]:
+        inside: list[nn.Module] = []
+
+        @contextmanager
+        def watching() -> Iterator[None]:
+            with ExitStack() as stack:
+                for module in self.modules:
+                    for handle in (
+                        module.register_forward_pre_hook(lambda m, args: inside.append(m)),
+                        module.register_forward_hook(lambda m, args, out: (inside.pop(), None)[1], always_call=True),
+                    ):
+                        stack.callback(handle.remove)
+                yield
+
+        def decide(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            # A view of what came from outside would keep all of that; making it again costs nothing.
+            return SAVE if inside and not _is_view(ctx.op_output, args) else RECOMPUTE
+
+        return decide, watching()
+
+    def nothing_picked(self, ran: list[Any]) -> str:
+        return f"no module {', '.join(self.names)} ran in this segment. Are they another block's?"
+
+
+def _is_view(out: Any, args: tuple) -> bool:
+    given = {t.untyped_storage()._cdata for t in tensors_in(args)}
+    return any(t.untyped_storage()._cdata in given for t in tensors_in(out))
+
+
+# ---- by budget ------------------------------------------------------------------------------------------------------
+def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
+    """Keep the results that spare most FLOPs in backward, in `nbytes` at most: the best choice, not a greedy one.
+
+    The segment is run once on fake tensors to learn its costs; it must run the same ops each time.
+    """
+    costs = segment_costs(segment, *args)
+    candidates = [i for i, cost in enumerate(costs) if cost.flops]
+    if not candidates:
+        raise PolicyError("nothing in this segment has FLOPs to spare: a budget has nothing to choose from")
+    smallest = min(costs[i].nbytes for i in candidates)
+    if nbytes < smallest:
+        raise PolicyError(f"a budget of {nbytes:,} B keeps nothing: the smallest result takes {smallest:,} B")
+    return _ByIndex(costs, _best(costs, candidates, nbytes))
+
+
+class _ByIndex(Policy):
+    def __init__(self, costs: list[Cost], chosen: frozenset[int]):
+        self.costs, self.chosen = costs, chosen
+
+    def start(self) -> tuple[Callable[..., Any], Any]:
+        position = iter(range(len(self.costs)))
+
+        def decide(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            i = next(position, None)
+            if i is None or self.costs[i].op is not op:
+                raise PolicyError(f"op {i} is {op}, but it was another one when the budget was planned")
+            return SAVE if i in self.chosen else RECOMPUTE
+
+        return decide, nullcontext()
+
+
+def _best(costs: list[Cost], candidates: list[int], nbytes: int) -> frozenset[int]:
+    """Knapsack: all sums of bytes that no other choice beats with fewer bytes and as many FLOPs."""
+    front: list[tuple[int, int, frozenset[int]]] = [(0, 0, frozenset())]  # bytes, FLOPs, which
+    for i in candidates:
+        more = [(b + costs[i].nbytes, f + costs[i].flops, which | {i}) for b, f, which in front]
+        merged = sorted(front + [m for m in more if m[0] <= nbytes], key=lambda e: (e[0], -e[1]))
+        front = []
+        for entry in merged:
+            if not front or entry[1] > front[-1][1]:
+                front.append(entry)
+    return front[-1][2]

@@ -1,0 +1,114 @@
+"""Does the checker find each way in which a checkpointed model stops being the same model, and nothing else?"""
+
+import copy
+
+import pytest
+import torch
+import torch.utils.checkpoint as theirs
+from torch import nn
+
+import ckptlib as ck
+from ckptlib.models import MLP
+from ckptlib.recompute.checkpoint import checkpoint
+from ckptlib.recompute.equivalent import equivalent
+
+
+def net(*extra):
+    return nn.Sequential(nn.Linear(4, 6), nn.GELU(), *extra, nn.Linear(6, 4))
+
+
+def wrap(**options):
+    options = {"use_reentrant": False} | options
+    return lambda m, x: checkpoint(m, x, **options)
+
+
+def test_a_model_equals_itself_and_is_left_alone():
+    model, x = net(nn.Dropout()), torch.randn(3, 4, requires_grad=True)
+    before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    found = equivalent(model, model, x)
+    assert found and {f.verdict for f in found.findings} == {"equal"}
+    assert torch.equal(torch.get_rng_state(), state) and x.grad is None
+    assert all(p.grad is None and torch.equal(p, before[n]) for n, p in model.named_parameters())
+    assert str(found).startswith("the same results")
+
+
+@pytest.mark.parametrize("way", [checkpoint, theirs.checkpoint])
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_checkpoint_is_equivalent_and_its_modules_ran_again(way, use_reentrant):
+    x = torch.randn(3, 4, requires_grad=True)
+    found = equivalent(net(nn.Dropout()), lambda m, x: way(m, x, use_reentrant=use_reentrant), x)
+    assert found
+    again = {f.name: f.wrapped for f in found.findings if f.verdict == "again"}
+    assert again["0"] == "2" and again["Sequential"] == ("2" if use_reentrant else "2 (1 cut)")
+
+
+def test_two_models_of_one_class_with_other_weights_are_compared_with_the_same():
+    assert equivalent(MLP(), MLP("nonreentrant"), torch.randn(2, 3000))
+
+
+def test_other_parameters_are_an_error():
+    with pytest.raises(ck.CkptError, match="do not have the same parameters: 4 and 2"):
+        equivalent(net(), nn.Linear(4, 6), torch.randn(3, 4))
+
+
+def only(found, what):
+    assert {f.what for f in found.differences} == {what}, found
+    return [f.name for f in found.differences]
+
+
+def test_batchnorm_is_updated_twice():
+    model = net(nn.BatchNorm1d(6))
+    found = equivalent(model, wrap(early_stop=False), torch.randn(3, 4))
+    assert only(found, "buffer") == ["2.running_mean", "2.running_var", "2.num_batches_tracked"]
+    count = found.differences[-1]
+    assert (count.plain, count.wrapped) == ("1", "2") and "second run" in count.why
+
+
+def test_a_mask_drawn_again_changes_gradients_and_the_rng():
+    found = equivalent(net(nn.Dropout()), wrap(preserve_rng_state=False), torch.randn(50, 4, requires_grad=True))
+    assert {f.what for f in found.differences} == {"gradient", "rng"}
+    assert all("preserve_rng_state=True" in f.why for f in found.differences)
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")
+def test_reentrant_with_no_input_that_needs_a_gradient_trains_nothing():
+    found = equivalent(net(), wrap(use_reentrant=True), torch.randn(3, 4))
+    assert {f.what for f in found.differences} == {"output", "gradient"}
+    assert all("use_reentrant=False" in f.why for f in found.differences)
+    assert len(found.differences) == 1 + 4
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.calls = nn.Linear(4, 4), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return (self.linear(x) * self.calls).sin()
+
+
+def test_a_counter_changes_the_gradients_alone():
+    model = Counting()
+    found = equivalent(model, wrap(), torch.randn(3, 4, requires_grad=True))
+    assert only(found, "gradient") == ["input 0", "linear.weight", "linear.bias"]
+    assert "determinism_check='values'" in found.differences[0].why
+    assert model.calls == 0
+
+
+def test_another_function_is_another_output_and_several_inputs_are_a_tuple():
+    found = equivalent(nn.Bilinear(4, 4, 4), lambda m, a, b: 2 * m(a, b), (torch.randn(3, 4), torch.randn(3, 4)))
+    assert [f.what for f in found.differences] == ["output", "gradient", "gradient"]
+
+
+def test_rounding_is_shown_but_is_no_difference():
+    def reordered(m, x):
+        return m(x) * 3 / 3
+
+    found = equivalent(net(), reordered, torch.randn(30, 4))
+    assert found and "rounding" in str(found)
+
+
+def test_the_table_renders_as_text_and_html():
+    found = equivalent(net(nn.BatchNorm1d(6)), wrap(early_stop=False), torch.randn(3, 4))
+    assert "num_batches_tracked" in str(found) and "<table>" in found._repr_html_()

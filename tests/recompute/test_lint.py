@@ -1,0 +1,260 @@
+"""Does lint find each of the twelve pitfalls where it is, and none where there is none?"""
+
+import functools
+
+import pytest
+import torch
+import torch.utils.checkpoint
+from torch import nn
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+from ckptlib.recompute.checkpoint import checkpoint as ours
+from ckptlib.recompute.lint import lint
+from ckptlib.recompute.pitfalls import PITFALLS
+
+theirs = torch.utils.checkpoint.checkpoint  # a name of its own, as most programs have
+WAYS = pytest.mark.parametrize("checkpoint", [ours, theirs], ids=["ours", "torch's"])
+pytestmark = pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")
+
+
+def net(*extra):
+    return nn.Sequential(nn.Linear(8, 8), nn.GELU(), *extra, nn.Linear(8, 8))
+
+
+def run(checkpoint, model, x=None, segments=3, **options):
+    """A step in which `model` is used for several checkpoints, one after another."""
+    options = {"use_reentrant": False} | options
+
+    def step():
+        y = torch.randn(5, 8, requires_grad=True) if x is None else x
+        for _ in range(segments):
+            y = checkpoint(model, y, **options)
+        if y.requires_grad:
+            y.sum().backward()
+
+    return step
+
+
+@WAYS
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_good_model_has_no_findings(checkpoint, use_reentrant):
+    model = net(nn.Dropout())
+    found = lint(model, run(checkpoint, model, use_reentrant=use_reentrant))
+    assert found.numbers == set(), found
+    assert str(found).startswith("no pitfall found")
+
+
+@WAYS
+def test_1_reentrant_and_no_input_requires_a_gradient(checkpoint):
+    model = net()
+    assert 1 in lint(model, run(checkpoint, model, x=torch.randn(5, 8), use_reentrant=True)).numbers
+
+
+@WAYS
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_2_dropout_without_the_rngs_state(checkpoint, use_reentrant):
+    model = net(nn.Dropout())
+    found = lint(model, run(checkpoint, model, preserve_rng_state=False, use_reentrant=use_reentrant))
+    assert found.numbers == {2}, found
+    model = net()  # draws nothing, so it does no harm
+    assert lint(model, run(checkpoint, model, preserve_rng_state=False, use_reentrant=use_reentrant)).numbers == set()
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.calls = nn.Linear(8, 8), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return (self.linear(x) * self.calls).sin()
+
+
+@WAYS
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_3_a_counter(checkpoint, use_reentrant):
+    model = Counting()
+    found = lint(model, run(checkpoint, model, use_reentrant=use_reentrant))
+    assert found.numbers == {3}, found
+
+
+@WAYS
+def test_4_batchnorm(checkpoint):
+    model = net(nn.BatchNorm1d(8))
+    found = lint(model, run(checkpoint, model))
+    assert [(f.number, f.where) for f in found.findings] == [(4, "2")]
+    model.eval()
+    assert lint(model, run(checkpoint, model)).numbers == set()
+
+
+@WAYS
+def test_5_hooks(checkpoint):
+    model = net()
+    model[0].register_forward_hook(lambda *args: None)
+    found = lint(model, run(checkpoint, model))
+    assert [(f.number, f.where) for f in found.findings] == [(5, "0")]
+    assert len(model[0]._forward_hooks) == 1  # lint's own are gone
+
+
+@WAYS
+def test_6_one_segment_around_everything(checkpoint):
+    model = net(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8), nn.GELU())
+    found = lint(model, run(checkpoint, model, segments=1))
+    assert found.numbers == {6}, found
+
+
+@pytest.mark.parametrize(("segments", "found"), [(5, True), (4, False), (2, False), (8, False)])
+def test_6_eight_layers_in_five_segments(segments, found):
+    layers = nn.Sequential(*(nn.Linear(8, 8) for _ in range(8)))
+    x = torch.randn(5, 8, requires_grad=True)
+
+    def step():
+        torch.utils.checkpoint.checkpoint_sequential(layers, segments, x, use_reentrant=False).sum().backward()
+
+    assert [f.found[:6] for f in lint(step=step).findings if f.number == 6] == (["4 of 8"] if found else [])
+
+
+@WAYS
+def test_7_autograd_grad(checkpoint):
+    x = torch.randn(8, requires_grad=True)
+    found = lint(step=lambda: torch.autograd.grad(checkpoint(torch.exp, x, use_reentrant=True).sum(), x))
+    assert found.numbers == {7} and "incompatible" in str(found.error)
+
+
+@WAYS
+def test_8_ddp(checkpoint, tmp_path):
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return checkpoint(self.linear, checkpoint(self.linear, x, use_reentrant=True), use_reentrant=True)
+
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        model = nn.parallel.DistributedDataParallel(Shared(), find_unused_parameters=True)
+        x = torch.randn(5, 8, requires_grad=True)
+        found = lint(model, lambda: model(x).sum().backward())
+        assert 8 in found.numbers and found.error is not None
+        assert 8 in lint(model).numbers
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def selective(policy):
+    return functools.partial(create_selective_checkpoint_contexts, policy)
+
+
+@WAYS
+def test_9_a_policy_that_names_a_family_of_ops(checkpoint):
+    def policy(ctx, op, *args, **kwargs):
+        return op == torch.ops.aten.addmm  # an overload never equals its packet
+
+    model = net()
+    assert lint(model, run(checkpoint, model, context_fn=selective(policy))).numbers == {9}
+    good = selective([torch.ops.aten.addmm.default])
+    assert lint(model, run(checkpoint, model, context_fn=good)).numbers == set()
+
+
+@WAYS
+@pytest.mark.parametrize("answer", [CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.MUST_CPU_OFFLOAD])
+def test_10_policies_that_do_not_do_what_they_say(checkpoint, answer):
+    model = net()
+    found = lint(model, run(checkpoint, model, context_fn=selective(lambda ctx, op, *args, **kwargs: answer)))
+    assert 10 in found.numbers
+
+
+@WAYS
+def test_11_containers_and_keywords(checkpoint):
+    x = torch.randn(8, requires_grad=True)
+    found = lint(step=lambda: checkpoint(lambda d: d["x"].exp(), {"x": x}, use_reentrant=False).sum().backward())
+    assert found.numbers == {11}
+    found = lint(step=lambda: checkpoint(torch.mul, x, other=x, use_reentrant=True))
+    assert found.numbers == {11} and isinstance(found.error, ValueError)
+
+
+class Forgetful(torch.autograd.Function):
+    """A checkpoint written by hand, without autocast."""
+
+    @staticmethod
+    def forward(ctx, fn, x):
+        ctx.fn = fn
+        ctx.save_for_backward(x)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        y.backward(dy.to(y.dtype))
+        return None, x.grad
+
+
+def test_12_autocast_that_was_not_restored():
+    model, x = net(), torch.randn(5, 8, requires_grad=True)
+
+    def step(checkpoint):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = checkpoint(model, x)
+        y.sum().backward()
+
+    assert lint(model, lambda: step(Forgetful.apply)).numbers == {12}
+    twice = functools.partial(ours, use_reentrant=False)
+    assert 12 not in lint(model, lambda: step(twice)).numbers
+
+
+@WAYS
+def test_12_a_compiled_segment(checkpoint):
+    model = torch.compile(net(), backend="eager")
+    assert lint(step=run(checkpoint, model)).numbers == {12}
+
+
+# ---- from the source ------------------------------------------------------------------------------------------------
+class Careless(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net(nn.Dropout(), nn.BatchNorm1d(8))
+        self.ops = [torch.ops.aten.mm]
+
+    def forward(self, x):
+        x = theirs(self.net, x)
+        x = torch.utils.checkpoint.checkpoint(self.net, x, use_reentrant=True, preserve_rng_state=False)
+        x = torch.utils.checkpoint.checkpoint_sequential(self.net, 1, x, use_reentrant=False)
+        return torch.utils.checkpoint.checkpoint(self.net, {"x": x}, use_reentrant=False)
+
+
+class Careful(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net(nn.Dropout(), nn.BatchNorm1d(8, momentum=0.0))
+        self.ops = [torch.ops.aten.mm.default]
+
+    def forward(self, x):
+        return ours(self.net, torch.ops.aten.sin(x), use_reentrant=False)
+
+
+def test_the_source_alone_tells_a_part():
+    found = lint(Careless())
+    assert found.numbers == {1, 2, 4, 6, 9, 11}, found
+    assert lint(Careful()).numbers == set() and lint(net(nn.BatchNorm1d(8))).numbers == set()
+
+
+def test_every_finding_comes_with_a_fix_and_renders():
+    found = lint(Careless())
+    assert len(PITFALLS) == 12 and all(f.fix in str(found) for f in found.findings)
+    assert "<table>" in found._repr_html_()
+
+
+def test_other_errors_are_not_swallowed_and_bad_arguments_are_refused():
+    def step():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        lint(step=step)
+    assert torch.utils.checkpoint._allowed_determinism_checks_to_fns["default"].__name__ == "_default_meta_extractor"
+    with pytest.raises(TypeError, match="needs a model, a step to run, or both"):
+        lint()
+    with pytest.raises(TypeError, match="expected an nn.Module"):
+        lint(step)

@@ -1,0 +1,362 @@
+"""Packed gradients against autograd's own, packed bytes against hand counts, and nothing left on the disk."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import ckptlib as ck
+from ckptlib.errors import CkptError
+from ckptlib.recompute import stores
+from ckptlib.recompute.packing import compress, gradient_error, offload
+from ckptlib.transformer import GPT, Config
+
+SMALL = Config(layers=2, width=32, heads=4, tokens=16, vocabulary=50)
+
+
+@pytest.fixture
+def mlp():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.GELU(), nn.Linear(64, 8))
+
+
+@pytest.fixture
+def x():
+    return torch.randn(32, 64)
+
+
+@pytest.fixture(params=["cpu", "disk"])
+def place(request, tmp_path):
+    return "cpu" if request.param == "cpu" else tmp_path
+
+
+def grads(model, x, packing=None):
+    model.zero_grad()
+    if packing is None:
+        model(x).square().sum().backward()
+    else:
+        with packing:
+            loss = model(x).square().sum()
+        loss.backward()
+    return [p.grad.clone() for p in model.parameters()]
+
+
+# ---- offload --------------------------------------------------------------------------------------------------------
+def test_offloaded_gradients_are_the_same_bits(mlp, x, place):
+    for mine, reference in zip(grads(mlp, x, offload(place)), grads(mlp, x), strict=True):
+        assert torch.equal(mine, reference)
+
+
+def test_offload_moves_what_saved_tensors_lists(mlp, x, place):
+    saved = ck.saved_tensors(lambda: mlp(x).square().sum())
+    expected = saved.nbytes - saved.of("parameter").nbytes
+    # by hand: x, relu's output once for relu and linear, gelu's input and output, the result; square's input
+    assert expected == 4 * 32 * (64 + 128 + 64 + 64 + 8)
+    packing = offload(place)
+    grads(mlp, x, packing)
+    assert (packing.saved, packing.kept, packing.moved_out) == (expected, 0, expected)
+    assert packing.moved_in >= expected
+    assert packing.storages == 5
+
+
+def test_a_storage_saved_twice_is_packed_once_and_brought_back_once():
+    x = torch.randn(8, 8, requires_grad=True)
+    with offload("cpu") as packing:
+        h = x.exp()  # exp saves h, both factors of the product are h, and its transpose is the same storage
+        y = (h * h.t()).sum()
+    assert (packing.storages, packing.saved) == (1, 8 * 8 * 4)
+    y.backward()
+    h = x.exp()
+    torch.testing.assert_close(x.grad, torch.autograd.grad((h * h.t()).sum(), x)[0])
+
+
+def test_two_saves_around_an_in_place_change_are_two_packs(place):
+    x = torch.randn(8, requires_grad=True)
+    with offload(place) as packing:
+        h = x * 1
+        a = h.detach()
+        y = x * a
+        a.mul_(2)  # torch itself would refuse to go back through y now; a packed copy still has the old values
+        z = x * a
+    assert packing.storages == 2
+    (y + z).sum().backward()
+    torch.testing.assert_close(x.grad, 3 * x.detach())
+
+
+@pytest.mark.parametrize("packing", [lambda: offload("cpu"), lambda: compress("int8")])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_parameters_and_their_transposes_are_not_packed(packing, frozen):
+    layer = nn.Linear(16, 16).requires_grad_(not frozen)
+    x = torch.randn(4, 16, requires_grad=True)
+    with packing() as p:
+        layer(x)
+    assert p.saved == (0 if frozen else 4 * 16 * 4)
+
+
+def test_strides_offsets_and_conjugates_survive(place):
+    x = torch.randn(6, 6, 6, requires_grad=True)
+
+    def run():
+        a = x.exp().transpose(0, 2)[1:, ::2].chunk(2, dim=1)
+        z = torch.complex(a[0], a[0]).conj()
+        return (a[0] * a[0].flip(0)).sum() + (z * z).real.sum()
+
+    reference = torch.autograd.grad(run(), x)[0]
+    with offload(place):
+        y = run()
+    assert torch.equal(torch.autograd.grad(y, x)[0], reference)
+
+
+def test_half_precision_and_scalars_on_disk(tmp_path):
+    x = torch.randn(7, 5, dtype=torch.bfloat16, requires_grad=True)
+    with offload(tmp_path):
+        y = x.sigmoid().prod() * x.sum()
+    assert torch.equal(torch.autograd.grad(y, x)[0], torch.autograd.grad(x.sigmoid().prod() * x.sum(), x)[0])
+
+
+def test_a_transformer_with_dropout(place):
+    torch.manual_seed(1)
+    model, ids = GPT(SMALL), torch.randint(50, (16, 2))
+    error = gradient_error(lambda: model(ids).logsumexp(-1).sum(), model, offload(place))
+    assert error.worst == 0 and len(error.relative) == len(list(model.parameters()))
+    assert "moved" in str(error) and "0.00e+00" in str(error)
+
+
+def test_double_backward_and_retained_graphs(place):
+    x = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    with offload(place):
+        y = x.exp().sin().sum()
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    (again,) = torch.autograd.grad(y, x, retain_graph=True)
+    assert torch.equal(first, again)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    e = x.detach().exp()
+    torch.testing.assert_close(second, e * e.cos() - e * e * e.sin())
+
+
+def test_a_second_backward_says_so(place):
+    x = torch.randn(5, requires_grad=True)
+    with offload(place):
+        y = x.exp().sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+
+
+def test_a_parameter_changed_between_forward_and_backward(mlp, x):
+    with offload("cpu"):
+        loss = mlp(x.requires_grad_()).sum()
+    with torch.no_grad():
+        mlp[4].weight.mul_(2)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        loss.backward()
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+def files(path):
+    return [p for p in path.rglob("*") if p.is_file()]
+
+
+def test_files_exist_between_forward_and_backward_only(mlp, x, tmp_path):
+    packing = offload(tmp_path)
+    with packing:
+        loss = mlp(x).square().sum()
+    assert len(files(tmp_path)) == 5 and sum(p.stat().st_size for p in files(tmp_path)) == packing.saved
+    loss.backward()
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_go_with_a_graph_that_is_dropped(mlp, x, tmp_path):
+    with offload(tmp_path):
+        loss = mlp(x).square().sum()
+    assert files(tmp_path)
+    del loss
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_go_when_forward_fails(mlp, x, tmp_path):
+    with pytest.raises(ZeroDivisionError) as info, offload(tmp_path):
+        kept = mlp(x).square().sum()
+        assert len(files(tmp_path)) == 5
+        1 / 0  # noqa: B018
+    assert info.tb and not list(tmp_path.iterdir())  # although the traceback and the graph are still here
+    with pytest.raises(RuntimeError, match="forward failed inside"):
+        kept.backward()
+
+
+def test_files_go_when_python_exits(tmp_path):
+    code = (
+        "import sys, torch; from ckptlib.recompute.packing import offload\n"
+        "x = torch.randn(9, requires_grad=True)\n"
+        "with offload(sys.argv[1]): y = x.exp()\n"
+        "import os; print(len(os.listdir(sys.argv[1])))"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.stderr) == ("1", "") and not list(tmp_path.iterdir())
+
+
+def test_a_full_disk(mlp, x, tmp_path, monkeypatch):
+    room, write = [10_000], stores._write
+
+    def limited(path, data):
+        if room[0] < len(data):
+            write(path, data[: room[0]])  # as a real disk does: part of it is written
+            raise OSError(errno.ENOSPC, "No space left on device")
+        room[0] -= len(data)
+        write(path, data)
+
+    monkeypatch.setattr(stores, "_write", limited)
+    with pytest.raises(CkptError, match=r"full: no room for 16,384 B more after 1 files") as info, offload(tmp_path):
+        mlp(x).square().sum()
+    assert info.tb and not list(tmp_path.iterdir())
+
+
+def test_a_file_size_limit_set_by_the_system(tmp_path):
+    """The kernel's own error, in a process of its own: RLIMIT_FSIZE stays for good."""
+    code = (
+        "import sys, signal, resource, torch; from ckptlib.recompute.packing import offload\n"
+        "x = torch.randn(5000, requires_grad=True)\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+        "try:\n    with offload(sys.argv[1]): x.exp()\n"
+        "except Exception as e: print(type(e).__name__, e)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert run.stdout.startswith("OffloadError cannot write 20,000 B to"), run.stderr
+    assert "File too large" in run.stdout and not list(tmp_path.iterdir())
+
+
+def test_a_folder_removed_during_forward(mlp, x, tmp_path):
+    folder = tmp_path / "spill"
+    folder.mkdir()
+    with pytest.raises(CkptError, match="was removed while"), offload(folder):
+        h = mlp[0](x)
+        shutil.rmtree(folder)
+        mlp[1](h)
+
+
+def test_a_folder_removed_before_backward(mlp, x, tmp_path):
+    folder = tmp_path / "spill"
+    folder.mkdir()
+    with offload(folder):
+        loss = mlp(x).sum()
+    shutil.rmtree(folder)
+    with pytest.raises(CkptError, match="cleaned up between forward and backward"):
+        loss.backward()
+
+
+def test_a_file_cut_short(mlp, x, tmp_path):
+    with offload(tmp_path):
+        loss = mlp(x).sum()
+    for path in files(tmp_path):
+        path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(CkptError, match="were written to it"):
+        loss.backward()
+
+
+def test_places_that_do_not_exist(tmp_path):
+    with pytest.raises(CkptError, match="expected 'cpu' or an existing folder, and found nothing"):
+        offload(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(CkptError, match="found a file"):
+        offload(tmp_path / "file")
+
+
+# ---- compress -------------------------------------------------------------------------------------------------------
+def through(packing, x):
+    """What x looks like after packing: the gradient of x * w with respect to w."""
+    w = torch.ones_like(x, requires_grad=True)
+    with packing:
+        y = (w * x).sum()
+    return torch.autograd.grad(y, w)[0]
+
+
+def test_bf16_is_torchs_own_rounding():
+    x = torch.randn(50, 40)
+    packing = compress("bf16")
+    assert torch.equal(through(packing, x), x.bfloat16().float())
+    # w is saved only if x requires a gradient
+    assert (packing.saved, packing.kept, packing.moved_out) == (8000, 4000, 0)
+    assert ((through(compress("bf16"), x) - x).abs() <= 2**-8 * x.abs()).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_int8_errs_by_half_a_step_of_its_row_at_most(dtype):
+    x = (torch.randn(50, 40) * torch.logspace(-3, 3, 50)[:, None]).to(dtype)
+    packing = compress("int8")
+    error = (through(packing, x).double() - x.double()).abs()
+    bound = x.abs().amax(1, keepdim=True).double() / 254
+    assert (error <= bound * 1.001 + torch.finfo(dtype).eps * x.abs().double()).all()
+    assert error.max() > 0
+    assert packing.kept == 50 * 40 + 50 * (8 if dtype is torch.float64 else 4)
+
+
+def test_int8_zeros_tiny_and_broken_rows():
+    x = torch.zeros(4, 32)
+    x[1, 0], x[2, 3], x[3] = float("inf"), float("nan"), 1e-42
+    y = through(compress("int8"), x)
+    assert torch.equal(y[0], x[0]) and y[1].isnan().all() and y[2].isnan().all()
+    assert (y[3] - x[3]).abs().max() <= torch.finfo(torch.float32).tiny
+
+
+def test_rows_follow_the_memory_of_a_transposed_tensor():
+    x = (torch.randn(40, 50) * torch.logspace(-3, 3, 40)[:, None]).t()  # one scale per row of the storage
+    error = (through(compress("int8"), x) - x).abs()
+    assert (error <= x.abs().amax(0, keepdim=True) / 253).all()
+
+
+@pytest.mark.parametrize("to", ["bf16", "int8"])
+def test_integers_and_masks_pass_unchanged(to):
+    table, at = nn.Embedding(10, 6), torch.tensor([0, 3, 3, 9, 1])
+    with compress(to) as packing:
+        y = torch.native_dropout(table(at), 0.5, True)[0].sum()
+    assert packing.kept == packing.saved == at.nbytes + 5 * 6  # indices, and a mask of one byte an element
+    y.backward()
+    assert table.weight.grad[3].max() in (2.0, 4.0) and not table.weight.grad[2].any()
+
+
+def test_what_gains_nothing_passes_unchanged():
+    half = torch.randn(8, 8, dtype=torch.float16)
+    assert torch.equal(through(compress("bf16"), half), half)
+    pairs = torch.randn(8, 2, dtype=torch.float64)  # two 8-bit numbers and a scale of 8 bytes, instead of 16
+    packing = compress("int8")
+    assert (through(packing, pairs) != pairs).any() and packing.kept == 8 * (2 + 8)
+    assert torch.equal(through(compress("int8"), pairs.half()), pairs.half())
+
+
+def test_error_grows_as_bits_shrink(mlp, x):
+    errors = [gradient_error(lambda: mlp(x).square().sum(), mlp, compress(to)) for to in ("bf16", "int8")]
+    # 8 bits turn small activations into zeros, and relu's backward takes zeros for negative inputs: not a small error
+    assert 0 < errors[0].worst < 0.01 < errors[1].worst < 0.3
+    assert errors[0].packing.kept * 2 == errors[0].packing.saved
+    assert errors[1].packing.kept < 0.3 * errors[1].packing.saved
+    assert all(p.grad is None for p in mlp.parameters())
+
+
+def test_packing_on_fake_tensors():
+    def run():
+        x = torch.randn(512, 512, requires_grad=True)
+        with compress("int8") as packing:
+            y = x.exp().sin().sum()
+        y.backward()
+        return packing
+
+    with torch._subclasses.FakeTensorMode():
+        packing = run()
+    assert (packing.saved, packing.kept) == (512 * 512 * 4, 512 * 512 + 512 * 4)  # exp's output, for exp and for sin
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="'bf16', 'int8'"):
+        compress("int4")
+    with pytest.raises(ValueError, match="requires a gradient"):
+        gradient_error(lambda: None, {"x": torch.ones(2)}, compress("bf16"))
+    assert str(compress("int8")).startswith("compress('int8'): 0 storages")

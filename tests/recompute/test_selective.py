@@ -1,0 +1,199 @@
+"""Selective checkpoints against plain autograd's gradients, and their bytes and FLOPs against hand counts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint
+
+from ckptlib.errors import CkptError
+from ckptlib.recompute.op_costs import segment_costs
+from ckptlib.recompute.policy_report import FULL, NONE, policy_report
+from ckptlib.recompute.selective import by_budget, by_module, by_op, selective
+from ckptlib.transformer import Block, Config, causal_mask
+
+aten = torch.ops.aten
+CONFIG = Config(layers=1, width=64, heads=4, tokens=32, vocabulary=100)
+T, D, A = CONFIG.tokens, CONFIG.width, CONFIG.heads
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.widen, self.act, self.narrow = nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)
+
+    def forward(self, x):
+        return self.narrow(self.act(self.widen(x)))
+
+
+def make(fused=False):
+    block = Block(CONFIG, fused)
+    return block, (torch.randn(T, 2, D, requires_grad=True), causal_mask(T, torch.float32))
+
+
+def policies(block, args):
+    return {
+        "by op": by_op(aten.addmm.default),
+        "several ops": [aten.addmm.default, aten.baddbmm.default, aten._softmax.default],
+        "by module": by_module(block, "attention.*", "widen"),
+        "by budget": by_budget(100_000, block, *args),
+        "a function": lambda ctx, op, *a, **k: op is aten.gelu.default,
+        "everything": lambda ctx, op, *a, **k: CheckpointPolicy.PREFER_SAVE,
+    }
+
+
+@pytest.mark.parametrize("name", ["by op", "several ops", "by module", "by budget", "a function", "everything"])
+@pytest.mark.parametrize("fused", [False, True])
+def test_gradients_are_autograds_own(name, fused):
+    torch.manual_seed(0)
+    block, args = make(fused)
+    inputs = [args[0], *block.parameters()]
+    torch.manual_seed(1)
+    reference = torch.autograd.grad(block(*args).square().sum(), inputs)
+    policy = policies(block, args)[name]
+    if fused and name == "several ops":
+        policy = policy[:1]
+    torch.manual_seed(1)
+    context = selective(policy)
+    out = checkpoint(block, *args, use_reentrant=False, context_fn=context)
+    for mine, theirs in zip(torch.autograd.grad(out.square().sum(), inputs), reference, strict=True):
+        assert torch.equal(mine, theirs)
+    assert context.kept > 0
+    assert not block.widen._forward_hooks and not block.widen._forward_pre_hooks
+
+
+def test_one_context_serves_many_segments():
+    blocks = [Mlp() for _ in range(3)]
+    x = torch.randn(4, 16, requires_grad=True)
+    context = selective(by_budget(4 * 64 * 4, blocks[0], x))
+    for _ in range(2):
+        y = x
+        for block in blocks:
+            y = checkpoint(block, y, use_reentrant=False, context_fn=context)
+        y.sum().backward()
+    assert context.kept == 2 * 3
+
+
+# ---- policies that can never match ----------------------------------------------------------------------------------
+def run(policy, module=None):
+    return checkpoint(module or Mlp(), torch.randn(4, 16), use_reentrant=False, context_fn=selective(policy))
+
+
+def test_a_packet_is_refused_at_once():
+    with pytest.raises(CkptError, match=r"aten\.mm never matches.*aten\.mm\.default, aten\.mm\.out"):
+        by_op(aten.mm)
+    with pytest.raises(CkptError, match="never matches"):
+        selective([aten.addmm.default, aten.mm])
+
+
+def test_an_op_that_never_runs_names_its_neighbour():
+    with pytest.raises(CkptError, match=r"aten\.mm\.default never ran in this segment\. Nearest to it: aten\.addmm"):
+        run(by_op(aten.mm.default))
+
+
+def test_a_function_that_compares_with_packets():
+    with pytest.raises(CkptError, match="Does it ask for a packet, aten.mm"):
+        run(lambda ctx, op, *args, **kwargs: op in (aten.mm, aten.addmm))
+
+
+def test_modules_that_do_not_exist_or_do_not_run():
+    with pytest.raises(CkptError, match="Mlp has no module 'widden'. Meant: widen"):
+        by_module(Mlp(), "widden")
+    with pytest.raises(CkptError, match="no module widen ran in this segment"):
+        run(by_module(Mlp(), "widen"))  # another Mlp's
+
+
+def test_offload_policies_are_refused():
+    with pytest.raises(CkptError, match="MUST_CPU_OFFLOAD for .*eager torch recomputes"):
+        run(lambda ctx, op, *args, **kwargs: CheckpointPolicy.MUST_CPU_OFFLOAD)
+
+
+@pytest.mark.parametrize("wrong", [lambda: by_op(), lambda: by_op("mm"), lambda: by_op(aten.detach.default)])
+def test_other_mistakes_with_ops(wrong):
+    with pytest.raises(CkptError):
+        wrong()
+
+
+def test_other_mistakes():
+    with pytest.raises(TypeError, match="a policy is by_op"):
+        selective(3)
+    with pytest.raises(CkptError, match="given no module"):
+        by_module(Mlp())
+    x = torch.randn(4, 16)
+    with pytest.raises(CkptError, match="keeps nothing: the smallest result takes 256 B"):
+        by_budget(255, Mlp(), x)
+    with pytest.raises(CkptError, match="nothing in this segment has FLOPs"):
+        by_budget(1000, torch.sin, x)
+    policy = by_budget(1000, Mlp(), x)
+    with pytest.raises(CkptError, match="another one when the budget was planned"):
+        run(policy, nn.Sequential(nn.GELU(), nn.Linear(16, 16)))
+
+
+def test_an_error_in_the_segment_is_not_replaced():
+    def broken(x):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(by_op(aten.mm.default), broken)
+
+
+# ---- what they cost -------------------------------------------------------------------------------------------------
+def test_costs_of_a_segment_by_hand():
+    costs = {c.op: c for c in segment_costs(Mlp(), torch.randn(4, 16)) if c.op is not aten.t.default}
+    assert (costs[aten.gelu.default].flops, costs[aten.gelu.default].nbytes) == (0, 4 * 64 * 4)
+    assert costs[aten.addmm.default].flops == 2 * 4 * 16 * 64
+
+
+@pytest.mark.parametrize("budget", [256, 300, 500, 700, 1024, 1500, 5000])
+def test_a_budget_is_spent_in_the_best_way(budget):
+    """Against all subsets."""
+    model = nn.Sequential(nn.Linear(16, 64), nn.Linear(64, 16), nn.Linear(16, 30), nn.Linear(30, 16))
+    x = torch.randn(4, 16)
+    costs = segment_costs(model, x)
+    dear = [i for i, c in enumerate(costs) if c.flops]
+    fitting = [s for n in range(5) for s in combinations(dear, n) if sum(costs[i].nbytes for i in s) <= budget]
+    most = max(sum(costs[i].flops for i in s) for s in fitting)
+    chosen = by_budget(budget, model, x).chosen
+    assert sum(costs[i].nbytes for i in chosen) <= budget
+    assert sum(costs[i].flops for i in chosen) == most
+
+
+def test_report_of_a_transformer_block():
+    report = policy_report(
+        make,
+        addmm=lambda f, *args: by_op(aten.addmm.default),
+        widen=lambda f, *args: by_module(f, "widen"),
+        budget=lambda f, *args: by_budget(4 * T * 2 * D, f, *args),
+        everything=lambda f, *args: lambda ctx, op, *a, **k: True,
+    )
+    n, tokens = 2, T * 2
+    products = {"qkv": 3 * D, "proj": D, "widen": 4 * D, "narrow": D}
+    linear = {name: 2 * tokens * D * out for name, out in products.items()} | {"narrow": 2 * tokens * 4 * D * D}
+    attention = 2 * (2 * n * T * T * D)
+    assert (report[FULL].kept, report[NONE].recomputed) == (0, 0)
+    assert report[FULL].recomputed == sum(linear.values()) + attention
+    assert report["addmm"].kept == 4 * tokens * sum(products.values())
+    assert report["addmm"].recomputed == attention
+    assert report["widen"].kept == 4 * tokens * 4 * D
+    assert report["widen"].recomputed == report[FULL].recomputed - linear["widen"]
+    # `narrow` is the dearest of the results that take T * N * D elements
+    assert report["budget"].kept == 4 * tokens * D
+    assert report["budget"].recomputed == report[FULL].recomputed - linear["narrow"]
+    assert report["everything"].kept > report[NONE].kept and report["everything"].recomputed == 0
+    assert "everything keeps more than no checkpoint does" in str(report)
+
+
+def test_the_pitfall_of_keeping_everything():
+    """FACTS 5, item 10: all-PREFER_SAVE holds 3 MiB where no checkpointing holds 2."""
+
+    def segment(x):
+        return x.exp().sin().add(1).mul(2).sum()
+
+    def build():
+        return segment, (torch.randn(512, 512, requires_grad=True),)
+
+    report = policy_report(build, all=lambda f, x: lambda ctx, op, *a, **k: CheckpointPolicy.PREFER_SAVE)
+    assert report["all"].kept > report[NONE].kept == 2**20
