@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 
 from .errors import CkptError
-from .measure.measurement import Measurement, measure
 from .measure.cuda.presets import at_release, preset
+from .measure.measurement import Measurement, measure
 from .models import CHECKPOINTS, mlp_step
 
 
@@ -25,7 +25,10 @@ def measure_target(args: argparse.Namespace) -> str:
     if args.plot:
         from . import plots  # matplotlib is slow to import, and rarely asked for here
 
-        plots.timeline(result).save(args.plot)
+        try:
+            plots.timeline(result).save(args.plot)
+        except (OSError, ValueError) as error:
+            raise CkptError(f"cannot draw to {args.plot}: {error}") from None
     return json.dumps(as_json(result), indent=2) if args.json else str(result)
 
 
@@ -63,17 +66,17 @@ def _builder(args: argparse.Namespace) -> Callable[[], Callable[[], object]]:
 
 def _load(target: str) -> Callable[[], object]:
     module_name, colon, name = target.partition(":")
-    if not (module_name and colon and name):
+    if not (colon and all(part.isidentifier() for part in [*module_name.split("."), name])):
         raise CkptError(f"the target is {target!r}, expected mlp or package.module:function")
     sys.path.insert(0, os.getcwd())  # as `python -m` does: your own file is found where you stand
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name and not module_name.startswith(error.name):
+        if error.name != module_name and not module_name.startswith(f"{error.name}."):
             raise  # your module was found, but imports one that is missing
         raise CkptError(f"no module {module_name!r}, looked for from {os.getcwd()} on") from None
     build = getattr(module, name, None)
     if not callable(build):
-        found = "nothing of that name" if build is None else f"{type(build).__name__}, which cannot be called"
+        found = f"{type(build).__name__}, which cannot be called," if hasattr(module, name) else "nothing of that name"
         raise CkptError(f"{module_name} has {found} where {name!r} was expected: a function that returns the step")
     return build

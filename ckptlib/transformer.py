@@ -29,9 +29,9 @@ def again(fn: Callable[..., Tensor], recompute: bool, *args: object) -> Tensor:
     return checkpoint(fn, *args, use_reentrant=False) if recompute else fn(*args)
 
 
-def dropout(x: Tensor, p: float) -> Tensor:
+def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """The fused op that CUDA uses: it keeps a mask of 1 byte an element. F.dropout on a CPU keeps x's dtype instead."""
-    return torch.native_dropout(x, p, True)[0] if p else x
+    return torch.native_dropout(x, p, True)[0] if p and training else x
 
 
 class Attention(nn.Module):
@@ -54,7 +54,7 @@ class Attention(nn.Module):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         # Scaling and masking inside the product: as ops of their own, each would save a matrix of T x T per head.
         scores = torch.baddbmm(mask, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5)
-        return dropout(scores.softmax(-1), self.p) @ v
+        return dropout(scores.softmax(-1), self.p, self.training) @ v
 
     def attend_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         q, k, v = (x.unflatten(0, (-1, self.heads)) for x in (q, k, v))
@@ -73,8 +73,8 @@ class Block(nn.Module):
         self.narrow = nn.Linear(4 * config.width, config.width)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = x + dropout(self.attention(self.norm_1(x), mask), self.p)
-        return x + dropout(self.narrow(F.gelu(self.widen(self.norm_2(x)))), self.p)
+        x = x + dropout(self.attention(self.norm_1(x), mask), self.p, self.training)
+        return x + dropout(self.narrow(F.gelu(self.widen(self.norm_2(x)))), self.p, self.training)
 
 
 def causal_mask(tokens: int, dtype: torch.dtype) -> Tensor:
@@ -97,7 +97,7 @@ class GPT(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         t = len(ids)
         positions = torch.arange(t, device=ids.device)[:, None]
-        x = dropout(self.token(ids) + self.position(positions), self.p)
+        x = dropout(self.token(ids) + self.position(positions), self.p, self.training)
         for block in self.blocks:
             x = again(block, self.recompute == "full", x, self.mask[:t, :t])
         return F.linear(self.norm(x), self.token.weight)

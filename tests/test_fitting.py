@@ -12,8 +12,8 @@ import torch
 from ckptlib import formulas
 from ckptlib.configs import GPT2_XL_SWIGLU, LLAMA3_8B, Config, LlamaConfig
 from ckptlib.errors import CkptError
-from ckptlib.fitting import GiB, capacity, fit, needs, training_step, windows
 from ckptlib.fit_command import fit_model
+from ckptlib.fitting import GiB, capacity, fit, needs, training_step, windows
 from ckptlib.transformer import build
 
 SMALL = Config(layers=7, width=128, heads=4, tokens=64, vocabulary=1000)

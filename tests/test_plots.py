@@ -19,10 +19,10 @@ from matplotlib.patches import PathPatch
 
 from ckptlib import chart, drawing, plots
 from ckptlib.measure.cuda.allocator import CachingAllocator
-from ckptlib.measure.events import CATEGORIES, PHASES, Storage
 from ckptlib.measure.cuda.presets import preset
-from ckptlib.measure.saved import Saved, SavedTensors
 from ckptlib.measure.cuda.simulate import simulate
+from ckptlib.measure.events import CATEGORIES, PHASES, Storage
+from ckptlib.measure.saved import Saved, SavedTensors
 from ckptlib.measure.timeline import Change, Timeline
 from ckptlib.measure.trace import recording
 from ckptlib.models import CHECKPOINTS, mlp_step

@@ -62,6 +62,13 @@ def test_plain_and_fused_attention_compute_the_same():
     torch.testing.assert_close(plain(ids), fused(ids))
 
 
+def test_evaluation_drops_nothing():
+    config = Config(layers=2, width=32, heads=4, tokens=16, vocabulary=50)
+    model, ids = GPT(config).eval(), torch.randint(50, (16, 3))
+    assert torch.equal(model(ids), model(ids))
+    assert not torch.equal(model.train()(ids), model(ids))
+
+
 def test_gpt_is_causal():
     config = Config(layers=2, width=32, heads=4, tokens=16, vocabulary=50, dropout=0.0)
     model, ids = GPT(config), torch.randint(50, (16, 1))

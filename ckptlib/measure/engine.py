@@ -7,6 +7,7 @@ connection and for every tied weight.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch._prims_common import is_non_overlapping_and_dense_or_false as is_dens
 
 from .frames import called_by_engine
 
-_NEVER_ADD = ("MulBackward0",)  # nodes without a sum in their formula: x * x gives two gradients to one place
+_NO_SUM_INSIDE = ("MulBackward0",)  # nodes without a sum in their formula: x * x gives two gradients to one place
 _ADD = torch.ops.aten.add.Tensor
 Node = tuple[str, int]
 
@@ -40,11 +41,15 @@ class Gradients:
         node, (first, second) = self._node(), args
         if node is None or first.shape != second.shape or first.dtype is not second.dtype:
             return False
+        if first.layout is not torch.strided:
+            return False
         address = first.untyped_storage()._cdata
-        if self._maker.get(address, node) == node and node[0] not in _NEVER_ADD:
+        if self._maker.get(address, node) == node and node[0] not in _NO_SUM_INSIDE:
             return False  # made by this node: perhaps a step of its formula, not its result
         # Besides the engine, this call and the mode that makes it hold the tensor, and the question its storage.
         alone = first._use_count() == 1 + 3 and torch._C._storage_Use_Count(address) == 1 + 1
+        # All Python references count as one there: a hook that kept the gradient shows only here.
+        alone = alone and sys.getrefcount(first) == 1 + 3
         return alone and called_by_engine() and is_dense(first)
 
     def _node(self) -> Node | None:

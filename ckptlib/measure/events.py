@@ -52,7 +52,7 @@ class Storage:
 
     index: int
     nbytes: int
-    op: int | None  # index of the op that allocated it; None if it was there before the trace began
+    op: int | None  # index of the op that allocated it; None if the trace found it there
     module: str
     phase: str
     category: str  # one of CATEGORIES
@@ -79,16 +79,22 @@ class Trace:
     ops: list[Op] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    placed: int = 0  # how many of `before` are models' tensors, put in front
 
     def settle(self, alive: Collection[int]) -> None:
         """Turn what happened so far into the state before the run: keep what is alive, forget the events."""
         alive = set(alive)
         self.before = [i for i in self.before if i in alive] + [e.storage for e in self.events if e.storage in alive]
         self.events.clear()
+        for storage in map(self.storages.__getitem__, self.before):
+            if storage.category in ("activation", "temporary"):  # set-up made it, so to the step it is given
+                storage.category = "input"
 
     def place_first(self, indices: list[int]) -> None:
         """Of what was there before, `indices` came first: a model is built elsewhere, then moved, before its inputs."""
         known = set(self.before)
-        first = [i for i in dict.fromkeys(indices) if i in known]
-        placed = set(first)
-        self.before = first + [i for i in self.before if i not in placed]
+        moved = dict.fromkeys(i for i in indices if i in known)
+        placed = self.before[: self.placed]  # earlier models stay in front
+        rest = [i for i in self.before[self.placed :] if i not in moved]
+        self.before = placed + [i for i in moved if i not in placed] + rest
+        self.placed = len(self.before) - len(rest)

@@ -33,6 +33,10 @@ def called_by_engine() -> bool:
     return frame is None or frame.f_code.co_name == ENGINE
 
 
+def in_optimizer_step() -> bool:
+    return any(frame.f_globals.get("__name__") == "torch.optim.optimizer" for frame in frames_above())
+
+
 def caller_module() -> str:
     frame = caller()
     return "" if frame is None else frame.f_globals.get("__name__", "")

@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
 
+from .storages import check_unchanged
+
 # Told which tensors are kept; returns the function to call when they no longer are.
 Told = Callable[[list[Tensor]], Callable[[], None]]
 
@@ -48,16 +50,20 @@ class LookOn(saved_tensors_hooks):
         return Kept(packed, tensors, self.tell(tensors))
 
     def unpack(self, kept: Kept) -> Tensor:
-        return self.below[1](kept.packed) if self.below else kept.packed
+        if self.below:
+            return self.below[1](kept.packed)
+        check_unchanged(kept.packed, kept.version)
+        return kept.packed
 
 
 class Kept:
     """Stands in the graph for one saved tensor, and lives as long as the graph keeps it."""
 
-    __slots__ = ("packed", "tensors", "dropped")
+    __slots__ = ("packed", "version", "tensors", "dropped")
 
     def __init__(self, packed: Any, tensors: list[Tensor], dropped: Callable[[], None]):
         self.packed, self.tensors, self.dropped = packed, tensors, dropped
+        self.version = packed._version if isinstance(packed, Tensor) else 0
 
     def __del__(self) -> None:
         self.dropped()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from .events import Storage, Trace
+from .roles import only_device
 from .table import Table, mib
 from .trace import recording
 
@@ -120,10 +121,7 @@ def _check(model: Any, step: Any) -> str:
         raise TypeError(f"ledger needs a model, an nn.Module, but got {type(model).__name__}")
     if not callable(step):
         raise TypeError(f"ledger needs a step to call, but got {type(step).__name__}. Was it called already?")
-    devices = {t.device for t in (*model.parameters(), *model.buffers())}
-    if len(devices) > 1:
-        raise ValueError(f"{type(model).__name__} is on {len(devices)} devices: {', '.join(sorted(map(str, devices)))}")
-    return devices.pop().type if devices else "cpu"
+    return only_device(model)
 
 
 # ---- from the trace -------------------------------------------------------------------------------------------------

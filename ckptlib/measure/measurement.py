@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from .trace import recording
 SIMULATED = "sim:cuda"
 
 
-@dataclass
+@dataclass(repr=False)
 class Measurement:
     """What one call needed. All sizes in bytes; on a GPU, real or simulated, they are the allocator's block sizes."""
 
@@ -75,6 +76,8 @@ class Measurement:
     def __str__(self) -> str:
         return str(self.table())
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
@@ -99,10 +102,14 @@ def measure(
     hidden    on the CPU, also list temporaries inside kernels, which only the profiler sees.
     rules     the allocator's constants; `capacity`, the GPU's bytes: running out raises OutOfMemory (simulation only).
 
-    Tensors that exist already when `fn` starts count from the start, as soon as the run touches them.
+    Tensors that exist already when `fn` starts count from the start, as soon as the run touches them. So does what
+    comes about without an op: torch.load, a DataLoader's workers. On "sim:cuda" attention's own dropout is not drawn.
     """
     if not callable(fn):
         raise TypeError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
+    if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
+        raise TypeError(f"{fn.__name__} makes a generator or a coroutine when called: measure a function that runs")
+    device = str(device)
     if hidden and (device != "cpu" or fake):
         raise ValueError("hidden=True asks the CPU's own allocator: it needs device='cpu' and real tensors")
     if device == "cpu":

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.utils.weak import WeakIdKeyDictionary
 
 from .events import Storage, Trace
 from .storages import plain_parts, tensors_in
@@ -23,7 +25,7 @@ class Roles:
     def __init__(self, storage_of: Callable[[Tensor], Storage], trace: Trace):
         self._storage_of, self._trace = storage_of, trace
         self._adopted: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self._watched: set[int] = set()  # leaves whose gradient we shall be told of
+        self._watched = WeakIdKeyDictionary()  # leaves whose gradient we shall be told of
         self._handles: list = []
         self._open = True
 
@@ -36,31 +38,34 @@ class Roles:
         """Label a model's parameters, buffers and gradients, and place them where `root.to("cuda")` would."""
         if root in self._adopted:
             return
+        only_device(root)
         self._adopted.add(root)
         placed = []
         for module in _placement_order(root):
             path = path_of(module)
             for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
                 for name, t in tensors.items():
-                    if t is None or all(storage.name for storage in self._storages(t)):
-                        continue  # a tied weight keeps its first name
+                    if t is None or is_lazy(t) or all(storage.name for storage in self._storages(t)):
+                        continue  # not there yet; or a tied weight, which keeps its first name
                     placed += self._label(t, kind, f"{path}.{name}", path)
                     if t.grad is not None:
                         self._label(t.grad, "gradient", f"{path}.{name}", path)
         self._trace.place_first(placed)
 
     def inputs(self, args: tuple[Any, ...]) -> None:
-        """What a model is called with, and no module made, is an input."""
+        """What a model is called with, and nothing that needs a gradient made, is an input."""
         for t in tensors_in(args):
-            for storage in self._storages(t):
+            for storage in self._storages(t) if t.is_leaf else ():
                 if storage.category == "activation" and not storage.module:
                     storage.category = "input"
 
     def watch(self, leaf: Tensor, owner: Storage) -> None:
         """Be told when `leaf` gets its gradient: only then is that storage known to be one."""
-        if owner.index in self._watched:
+        if leaf in self._watched:
             return
-        self._watched.add(owner.index)
+        self._watched[leaf] = True
+        if isinstance(leaf, nn.Parameter) and owner.category in ("activation", "input"):
+            owner.category = "parameter"  # one that no module owns, or not yet
 
         def accumulated(leaf: Tensor) -> None:
             if self._open and leaf.grad is not None:
@@ -69,11 +74,13 @@ class Roles:
         self._handles.append(leaf.register_post_accumulate_grad_hook(accumulated))
 
     def optimizer_stepped(self, optimizer: torch.optim.Optimizer) -> None:
-        for parameter in tensors_in(list(optimizer.state)):
+        for parameter in [p for group in optimizer.param_groups for p in group["params"]]:
             owner = self._storages(parameter)[0]
             if owner.category in ("activation", "input"):  # a bare tensor that somebody optimizes
                 owner.category = "parameter"
-            for t in tensors_in(optimizer.state[parameter]):
+            if parameter.grad is not None:  # assigned by hand, perhaps
+                self._label(parameter.grad, "gradient", owner.name, owner.module)
+            for t in tensors_in(optimizer.state.get(parameter, {})):
                 self._label(t, "optimizer state", owner.name, owner.module)
 
     def _storages(self, t: Tensor) -> list[Storage]:
@@ -86,6 +93,19 @@ class Roles:
             storage.name = name
             storage.module = module
         return [storage.index for storage in storages]
+
+
+def only_device(model: nn.Module) -> str:
+    """The type of the one device a model is on. On several, whose memory is to be told?"""
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    where = {str(t.device): name for name, t in reversed(tensors)}  # the first tensor on each device
+    if len(where) > 1:
+        found = ", ".join(f"{device} ({name})" for device, name in sorted(where.items()))
+        raise ValueError(
+            f"{type(model).__name__} is on {len(where)} devices: {found}. Memory is measured on one device at a time: "
+            "was a layer left behind when the model was moved?"
+        )
+    return torch.device(*where).type if where else "cpu"
 
 
 def _placement_order(module: nn.Module) -> Iterator[nn.Module]:

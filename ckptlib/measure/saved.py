@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from .events import Storage
-from .storages import plain_parts
+from .storages import check_unchanged, plain_parts
 from .table import Table
 from .trace import Recorder, recording
 
@@ -75,7 +75,8 @@ def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
     """Run `fn` and list every tensor that autograd keeps in the graph of what it returns.
 
     Memory is storages: a view, an alias, or a tensor that two ops save is one row. Not listed, because autograd does
-    not keep them as tensors: Python numbers, shapes, and what a custom Function hangs on its ctx by hand.
+    not keep them as tensors: Python numbers, shapes, what a custom Function hangs on its ctx by hand, and what other
+    saved-tensor hooks inside `fn` made of a tensor: a non-reentrant checkpoint's placeholders, save_on_cpu's copies.
 
     >>> x = torch.ones(256, 64, requires_grad=True)
     >>> saved_tensors(lambda: x * 3).nbytes, saved_tensors(lambda: x * x).nbytes
@@ -93,10 +94,10 @@ def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
 class _Ticket:
     """Stands in the graph for one saved tensor, and lives as long as the graph keeps it."""
 
-    __slots__ = ("tensor", "node", "__weakref__")
+    __slots__ = ("tensor", "version", "node", "__weakref__")
 
     def __init__(self, tensor: Tensor, node: int):
-        self.tensor, self.node = tensor, node
+        self.tensor, self.version, self.node = tensor, tensor._version, node
 
 
 class _Keeper:
@@ -113,6 +114,7 @@ class _Keeper:
 
     @staticmethod
     def unpack(ticket: _Ticket) -> Tensor:
+        check_unchanged(ticket.tensor, ticket.version)
         return ticket.tensor
 
     def rows(self, result: Any) -> SavedTensors:

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from .frames import called_by_engine
+from .frames import called_by_engine, in_optimizer_step
 
 
 class Scope:
@@ -24,6 +24,8 @@ class Scope:
         self._mine, self._entered, self._stepped = mine, entered, stepped
         self._local = threading.local()  # backward on an accelerator has a thread, and so a module stack, of its own
         self._paths: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        self._taken: set[str] = set()  # names given so far
+        self._roots = 0
         self._module_of_node: dict[int, str] = {}  # autograd node's sequence number -> module that made it
         self._double_tasks: set[int] = set()  # backward passes that run with create_graph=True
         self._optimizers = 0  # optimizer steps under way
@@ -43,10 +45,14 @@ class Scope:
 
     # ---- phase ------------------------------------------------------------------------------------------------------
     def phase(self) -> str:
+        if self._optimizers and not in_optimizer_step():
+            self._optimizers = 0  # a step that raised does not say that it has ended
+        if self._optimizers and not self._stack:  # also inside backward, if a hook takes the step
+            return "optimizer"
         task = torch._C._current_graph_task_id()
         if task != -1:
             return "recompute" if self._recomputing(task) else "backward"
-        return "optimizer" if self._optimizers and not self._stack else "forward"
+        return "forward"
 
     def _recomputing(self, task: int) -> bool:
         """Inside backward, is this op part of a forward that runs again?
@@ -88,9 +94,16 @@ class Scope:
 
     def adopt(self, root: nn.Module) -> None:
         """Name a model and everything below it, unless it has its names already."""
-        if root not in self._paths:
-            for path, module in root.named_modules():
-                self._paths.setdefault(module, path or type(root).__name__)
+        if root in self._paths:
+            return
+        paths = {module: path or type(root).__name__ for path, module in root.named_modules()}
+        self._roots += 1
+        if not self._taken.isdisjoint(paths.values()):  # another model: "Sequential_2.0"
+            prefix = f"{type(root).__name__}_{self._roots}"
+            paths = {module: f"{prefix}.{path}" if module is not root else prefix for module, path in paths.items()}
+        for module, path in paths.items():
+            self._paths.setdefault(module, path)
+        self._taken.update(paths.values())
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if not self._mine():

@@ -18,11 +18,21 @@ _SPARSE_PARTS = {
 }
 
 
+def check_unchanged(tensor: Tensor, version: int) -> None:
+    """Autograd's own check, which it leaves to saved-tensor hooks where there are any."""
+    if tensor._version != version:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"a tensor of shape {tuple(tensor.shape)} was saved at version {version} and is at {tensor._version}"
+        )
+
+
 def plain_parts(t: Tensor) -> list[Tensor]:
     """The dense tensors that hold `t`: itself, or a sparse tensor's indices and values, or a wrapper's insides."""
     if is_traceable_wrapper_subclass(t):  # DTensor, quantized weights, ...
         names, _ = t.__tensor_flatten__()
-        return [part for name in names for part in plain_parts(getattr(t, name))]
+        inside = [getattr(t, name) for name in names]  # DTensor also names its mesh
+        return [part for x in inside if isinstance(x, Tensor) for part in plain_parts(x)]
     if t.layout is torch.strided:
         return [t]
     if t.layout in _SPARSE_PARTS:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch._C._profiler import _RecordFunctionFast
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from .engine import Gradients
@@ -26,6 +27,7 @@ _QUESTIONS = ("prim", "profiler")
 # torch.tensor(...) fills memory before the dispatcher hears of it: what it hands to these ops is new, not an argument.
 _LIFTS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
 
+_LAZY = frozenset({UninitializedParameter, UninitializedBuffer})  # a lazy module's: no memory yet, not even a shape
 _PLAIN = frozenset({int, float, bool, str, complex, type(None), torch.dtype, torch.device, torch.layout})
 
 
@@ -157,10 +159,13 @@ class Recorder(TorchDispatchMode):
         kind = type(x)
         if kind in _PLAIN:  # before isinstance, which is slow for tensors
             return x
+        if kind in _LAZY:
+            return TensorMeta((), (), x.dtype, -1)
         if isinstance(x, Tensor):
             indices = [self._see(part, made_by) for part in plain_parts(x)]
-            stride = x.stride() if x.layout is torch.strided else ()
-            return TensorMeta(tuple(x.shape), stride, x.dtype, indices[0] if indices else -1)
+            stride = x.stride() if x.layout is torch.strided and not x.is_nested else ()
+            shape = () if x.is_nested else tuple(x.shape)
+            return TensorMeta(shape, stride, x.dtype, indices[0] if indices else -1)
         if kind in (tuple, list):
             return kind([self._describe(y, made_by) for y in x])
         if kind is dict:
@@ -176,14 +181,16 @@ class Recorder(TorchDispatchMode):
         index = self._index.get(storage._cdata)
         if index is not None and self.trace.storages[index].nbytes != storage.nbytes():  # resized in place
             self._free(index, storage._cdata)
-            index = None
+            index = self._add(t, storage, made_by, new=True)
         if index is None:
-            index = self._add(t, storage, made_by)
-        if t.requires_grad and t.grad_fn is None and torch.is_grad_enabled():  # off while a model is initialised
+            index = self._add(t, storage, made_by, new=made_by is not None)
+        # Gradients are off while a model is initialised. Not `grad_fn is None`: to ask every tensor for its node makes
+        # torch take long graphs down recursively, and crash.
+        if t.requires_grad and t.is_leaf and torch.is_grad_enabled():
             self._roles.watch(t, self.trace.storages[index])
         return index
 
-    def _add(self, t: Tensor, storage: torch.UntypedStorage, made_by: Op | None) -> int:
+    def _add(self, t: Tensor, storage: torch.UntypedStorage, made_by: Op | None, new: bool) -> int:
         index, address = len(self.trace.storages), storage._cdata
         phase = made_by.phase if made_by else self._scope.phase()
         record = Storage(
@@ -193,7 +200,7 @@ class Recorder(TorchDispatchMode):
             module=made_by.module if made_by else "",
             phase=phase,
             category=_first_guess(t, made_by),
-            shape=tuple(t.shape),
+            shape=() if t.is_nested else tuple(t.shape),
             dtype=t.dtype,
             device="host" if self._is_host(t) else t.device.type,
             address=storage.data_ptr() if self._markers else 0,
@@ -201,7 +208,7 @@ class Recorder(TorchDispatchMode):
         self.trace.storages.append(record)
         self._index[address] = index
         self._refs[index] = weakref.ref(storage, lambda _: self._free(index, address))
-        if made_by:
+        if new:
             self._gradients.made(address)
             self._event("alloc", index)
         else:

@@ -63,6 +63,29 @@ def test_and_they_are_right(kind):
         torch.testing.assert_close(mine, theirs)
 
 
+def test_a_gradient_that_a_hook_keeps_is_left_alone():
+    def kept_by_hook():
+        torch.manual_seed(0)
+        kept, x = [], leaf(4)
+        w = (x * 1).exp() + x
+        w.register_hook(kept.append)
+        (w.sin() + w).sum().backward()
+        return kept[0]
+
+    untraced = kept_by_hook()
+    for device in ("cpu", "sim:cuda"):
+        results = []
+        ck.measure(lambda results=results: results.append(kept_by_hook()), device)
+        assert torch.equal(results[0], untraced)
+
+
+def test_sparse_gradients_meet():
+    table, ids = torch.nn.Embedding(10, 4, sparse=True), torch.tensor([1, 2])
+    with ck.trace():
+        (table(ids).sum() + (table(ids) * 2).sum()).backward()
+    assert table.weight.grad.to_dense().sum() == 3 * 8
+
+
 def test_a_python_backward_is_not_added_up_for():
     class Twice(torch.autograd.Function):
         @staticmethod

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -207,6 +210,41 @@ def test_nothing_is_leaked():
 
     ck.saved_tensors(fn)
     assert outputs[0]() is None
+
+
+def test_what_a_second_model_is_given_is_still_an_activation():
+    a, b = nn.Linear(K, K), nn.Linear(K, K)
+    saved = ck.saved_tensors(lambda: b(torch.relu(a(torch.randn(N, K)))))
+    assert [row.kind for row in saved] == ["input", "activation", "parameter"]
+    assert [row.module for row in saved] == ["Linear", "", "Linear_2"]
+
+
+def test_an_in_place_change_is_still_noticed():
+    """Autograd leaves this check to saved-tensor hooks where there are any."""
+
+    def spoiled():
+        y = torch.sigmoid(x)
+        y.mul_(2)
+        y.sum().backward()
+
+    x = needs_grad(3)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        ck.saved_tensors(spoiled)
+
+
+def test_a_long_graph():
+    """Deeper than torch can take down recursively, were its nodes given Python objects one by one."""
+    code = (
+        "import torch, ckptlib as ck\n"
+        "def chain(x):\n"
+        "    for _ in range(60_000): x = x.sin()\n"
+        "    return x.sum()\n"
+        "x = torch.randn(4, requires_grad=True)\n"
+        "print(ck.measure(lambda: chain(x)).peak)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-300:]
+    assert int(done.stdout) >= 60_000 * 16
 
 
 def test_table_reads_well():

@@ -228,6 +228,73 @@ def test_inputs_stay_inputs_in_every_micro_batch():
     assert [s.category for s in trace.storages if s.shape == (2, 4)].count("input") == 3
 
 
+def test_parameters_without_a_module():
+    p, q = nn.Parameter(torch.randn(100)), torch.randn(50, requires_grad=True)
+    optimizer = torch.optim.SGD([p, q], lr=0.1)
+    with ck.trace() as trace:
+        made = nn.Parameter(torch.randn(30))
+        (p.sum() + q.sum() + made.exp().sum()).backward()
+        optimizer.step()
+    found = {s.shape: s.category for s in trace.storages if s.category != "temporary" and s.op is None}
+    assert found[(100,)] == found[(50,)] == "parameter"
+    assert [s.category for s in trace.storages if s.shape == (30,)][0] == "parameter"
+
+
+def test_lazy_modules():
+    model = nn.Sequential(nn.LazyLinear(8), nn.ReLU())
+    with ck.trace() as trace:
+        model(torch.randn(4, 6)).sum().backward()
+    assert {s.shape for s in trace.storages if s.category == "gradient"} == {(8, 6), (1, 8)}
+
+
+def test_two_models_have_names_of_their_own():
+    with ck.trace() as trace:
+        g, d = (nn.Sequential(nn.Linear(4, 4)) for _ in range(2))
+        d(g(torch.randn(2, 4))).sum().backward()
+    names = {s.name for s in trace.storages if s.category == "parameter"}
+    assert names == {"0.weight", "0.bias", "Sequential_2.0.weight", "Sequential_2.0.bias"}
+
+
+def test_models_are_placed_in_the_order_of_their_calls():
+    a, b, c = (nn.Linear(4, 4, bias=False) for _ in range(3))
+    with ck.trace() as trace:
+        c(b(a(torch.randn(2, 4))))
+    assert [trace.storages[i].name for i in trace.before] == ["Linear.weight", "Linear_2.weight", "Linear_3.weight"]
+
+
+def test_a_step_inside_backward_is_the_optimizers():
+    p = nn.Parameter(torch.randn(10))
+    optimizer = torch.optim.SGD([p], lr=0.1, momentum=0.9)
+    p.register_post_accumulate_grad_hook(lambda _: optimizer.step())
+    with ck.trace() as trace:
+        p.exp().sum().backward()
+    assert [op.phase for op in trace.ops][-1] == "optimizer"
+    assert "backward" in {op.phase for op in trace.ops}
+
+
+def test_after_a_step_that_raised_the_phase_is_right():
+    class Broken(torch.optim.SGD):
+        def step(self, closure=None):
+            raise ArithmeticError
+
+    optimizer = Broken([nn.Parameter(torch.ones(1))], lr=0.1)
+    with ck.trace() as trace:
+        with pytest.raises(ArithmeticError):
+            optimizer.step()
+        torch.ones(3) + 1
+    assert {op.phase for op in trace.ops} == {"forward"}
+
+
+def test_storage_resized_without_an_op():
+    x = torch.randn(100)
+    with ck.trace() as trace:
+        for _ in range(3):
+            x.untyped_storage().resize_(0)
+            x.untyped_storage().resize_(400)
+            x.add_(1)
+    assert sum(trace.storages[i].nbytes for i in trace.before) == 400
+
+
 # ---- bad input and clean-up ---------------------------------------------------------------------------------------
 
 
