@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.utils.weak import WeakIdKeyDictionary
 
 from .events import Storage, Trace
 from .storages import plain_parts, tensors_in
@@ -25,7 +24,9 @@ class Roles:
     def __init__(self, storage_of: Callable[[Tensor], Storage], trace: Trace):
         self._storage_of, self._trace = storage_of, trace
         self._adopted: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self._watched = WeakIdKeyDictionary()  # leaves whose gradient we shall be told of
+        # Leaves whose gradient we shall be told of. By id: torch refuses model.to(dtype) on fake tensors that somebody
+        # refers to weakly.
+        self._watched: set[tuple[int, int]] = set()
         self._handles: list = []
         self._open = True
 
@@ -61,9 +62,10 @@ class Roles:
 
     def watch(self, leaf: Tensor, owner: Storage) -> None:
         """Be told when `leaf` gets its gradient: only then is that storage known to be one."""
-        if leaf in self._watched:
+        key = (owner.index, id(leaf))  # two leaves may share a storage
+        if key in self._watched:
             return
-        self._watched[leaf] = True
+        self._watched.add(key)
         if isinstance(leaf, nn.Parameter) and owner.category in ("activation", "input"):
             owner.category = "parameter"  # one that no module owns, or not yet
 

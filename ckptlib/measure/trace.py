@@ -32,7 +32,7 @@ _PLAIN = frozenset({int, float, bool, str, complex, type(None), torch.dtype, tor
 
 
 @contextlib.contextmanager
-def trace(fake: bool = False) -> Iterator[Trace]:
+def trace(*, fake: bool = False) -> Iterator[Trace]:
     """Record every allocation and free of the block: `with ck.trace() as t: ...`.
 
     fake=True runs the block on fake tensors: shapes and bytes are computed, nothing is allocated. Build the model
