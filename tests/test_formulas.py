@@ -180,13 +180,14 @@ def test_what_the_sources_say():
 
 
 # ---- bytes: Llama ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
-@pytest.mark.parametrize("dtype", [HALF, torch.float32], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "fused"),  # fused in float32 is another kernel on CUDA, which pads its statistics: the formula is flash's
+    [(HALF, False), (HALF, True), (torch.float32, False)],
+    ids=["half, plain", "half, fused", "float32, plain"],
+)
 @pytest.mark.parametrize("config", LLAMAS, ids=["gpt2-xl-swiglu", "8b", "70b", "405b"])
 def test_a_llama_layer_keeps_what_the_formula_says(config, fused, dtype):
     config = replace(config, tokens=1024)
-    if fused and dtype == torch.float32:
-        pytest.skip("float32 takes another kernel on CUDA, which pads its statistics")
     with as_cuda(GPU):
         saved = ck.saved_tensors(run_block(config, dtype=dtype, fused=fused), fake=True)
     tables = {(config.tokens, 1, 1, config.head_width)}  # cosines and sines: shared by all layers
