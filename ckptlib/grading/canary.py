@@ -1,0 +1,40 @@
+"""Has somebody tampered with this kernel? Ordinary things, computed in it and outside it, must come out the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+import ckptlib as ck
+
+from .data import encode
+from .given import Given
+
+
+def sing(seed: int) -> Any:
+    """A song that only an honest torch, numpy, Python and ckptlib can sing: encoded data from a secret seed."""
+    given = Given(seed)
+    a, b = given.normal(5, 7), given.normal(7, 3).requires_grad_()
+    size = given.integer(3, 40)
+    x = given.normal(size, 4).requires_grad_()
+    loss = (a @ b).relu().sum()
+    (grad,) = torch.autograd.grad(loss, b)
+    return encode(
+        {
+            "product": a @ b.detach(),
+            "gradient": grad,
+            "unequal": [a.equal(a + 1), torch.allclose(a, a + 1), bool(np.array_equal(a.numpy(), a.numpy() + 1))],
+            "python": [len(range(size)), sum(range(size)), size == size + 1, isinstance(size, str), _asserts()],
+            "saved": [ck.saved_tensors(lambda: x * x).nbytes, ck.saved_tensors(lambda: x * 3).nbytes],
+        }
+    )
+
+
+def _asserts() -> bool:
+    try:
+        assert len("ab") == 3
+    except AssertionError:
+        return True
+    return False

@@ -1,0 +1,42 @@
+"""Where do a probe's inputs come from? From one seed: the same numbers in the kernel and outside it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+
+
+class Given:
+    """Seeded inputs. Ask for them in a fixed order: the kernel and the grader must draw the same.
+
+    >>> Given(7).integer(1, 6) == Given(7).integer(1, 6)
+    True
+    """
+
+    def __init__(self, seed: int):
+        self._random = random.Random(seed)
+        self._generator = torch.Generator().manual_seed(seed % 2**63)
+
+    def integer(self, low: int, high: int) -> int:
+        """A whole number, both ends included."""
+        return self._random.randint(low, high)
+
+    def choice(self, options: Sequence[T]) -> T:
+        return self._random.choice(list(options))
+
+    def normal(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """A tensor of standard normal numbers. The dtype is named, because an answer may have changed the default."""
+        return torch.randn(*shape, generator=self._generator, dtype=torch.float64, device="cpu").to(dtype)
+
+    def uniform(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.rand(*shape, generator=self._generator, dtype=torch.float64, device="cpu").to(dtype)
+
+    def seeded(self) -> None:
+        """Seed torch's own random numbers, for a model's weights."""
+        torch.manual_seed(self._random.getrandbits(62))

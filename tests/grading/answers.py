@@ -1,0 +1,47 @@
+"""Reads tests/submissions: answers that must earn their task's points, or lose them and be told why.
+
+A file holds the answers to one task. A line `# %% title` begins each; a wrong answer's title is a piece of the message
+that it must be told.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+
+from ckptlib.grading.assignment import Assignment
+
+ROOT = Path(__file__).parents[2]
+ASSIGNMENTS = sorted(path.name for path in (ROOT / "solutions").iterdir() if (path / "tasks.py").is_file())
+
+
+class Answer(NamedTuple):
+    assignment: str
+    task: str
+    right: bool
+    title: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.assignment[:2]}-{self.task}-{'right' if self.right else 'wrong'}-{self.title[:30]}"
+
+
+def answers(assignment: str) -> list[Answer]:
+    found = []
+    for path in sorted((ROOT / "tests" / "submissions" / assignment).glob("*/*.py")):
+        for chunk in ("\n" + path.read_text(encoding="utf-8")).split("\n# %% ")[1:]:
+            title, _, code = chunk.partition("\n")
+            found.append(Answer(assignment, path.stem, path.parent.name == "right", title.strip(), code.strip("\n")))
+    return found
+
+
+def submission(assignment: Assignment, replaced: dict[str, str]) -> bytes:
+    """The release, filled in with the reference's answers, but for those replaced: task -> code."""
+    solved = {cell.id: cell.source for cell in assignment.source.cells}
+    notebook = nbformat.from_dict(assignment.release)
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = replaced.get(cell.id, solved[cell.id])
+    return nbformat.writes(notebook).encode()

@@ -1,0 +1,91 @@
+"""Do right answers pass however they are written, and are wrong ones told which idea they missed?
+
+Here each answer is asked and judged in this process, with the functions that grading uses; that the whole engine and
+stock nbgrader come to the same is in test_assignments.py.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from answers import ASSIGNMENTS, ROOT, Answer, answers
+
+from ckptlib.grading.assignment import Assignment
+from ckptlib.grading.verdict import Verdict
+
+SEEDS = [31, 32, 33, 34, 35]
+ALL = [answer for name in ASSIGNMENTS for answer in answers(name)]
+
+
+@cache
+def assignment(name: str) -> Assignment:
+    return Assignment.load(ROOT / "solutions" / name)
+
+
+@cache
+def expected(name: str, task: str):
+    known = assignment(name)
+    return known.expected(task, SEEDS[: known.tasks[task].cases])
+
+
+def judged(answer: Answer) -> Verdict:
+    known = assignment(answer.assignment)
+    task = known.tasks[answer.task]
+    namespace = dict(known.reference)
+    exec(answer.code, namespace)
+    got = task.ask(tuple(namespace[name] for name in task.names), SEEDS[: task.cases])
+    return task.judge(got, *expected(answer.assignment, answer.task), task.tolerance)
+
+
+@pytest.mark.parametrize("answer", [a for a in ALL if a.right], ids=str)
+def test_a_right_answer_passes(answer):
+    assert judged(answer).right
+
+
+@pytest.mark.parametrize("answer", [a for a in ALL if not a.right], ids=str)
+def test_a_wrong_answer_loses_points_and_is_told_why(answer):
+    verdict = judged(answer)
+    assert verdict.share < 1
+    assert answer.title.lower() in verdict.message.lower()
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_every_task_has_its_answers(name):
+    for task in assignment(name).tasks:
+        mine = [a for a in answers(name) if a.task == task]
+        assert sum(not a.right for a in mine) >= 3 and any(a.right for a in mine), task
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_an_assignment_is_worth_ten_points_and_notebook_and_probes_agree(name):
+    known = assignment(name)
+    cells = {cell.id: cell for cell in known.source.cells}
+    points = {task: cells[cell].metadata.nbgrader.points for cell, task in known.graded.items()}
+    assert points == {task.name: task.points for task in known.tasks.values()}
+    assert sum(points.values()) == 10
+    assert 4 <= sum(t.shown for t in known.tasks.values()) <= 6
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_known_mistakes_differ_from_the_reference_on_secret_inputs(name):
+    """A mistake that gives the right data on some seed could not be told from a right answer."""
+    known = assignment(name)
+    for task in known.tasks.values():
+        if not task.shown:
+            continue
+        right, mistakes = expected(name, task.name)
+        for mistake in mistakes:
+            data = _with_the_rest(mistake["data"], right) if task.parts else mistake["data"]
+            assert not task.judge(data, right, mistakes, task.tolerance).right, (task.name, mistake["message"])
+
+
+def _with_the_rest(data: list, right: list) -> list:
+    """A mistake about one part says None about the others: take those from the reference."""
+    merged = []
+    for mine, theirs in zip(data, right, strict=True):
+        if isinstance(mine, dict) and "dict" in mine:
+            told = {key: value for key, value in mine["dict"] if value is not None}
+            mine = {"dict": [[key, told.get(key, value)] for key, value in theirs["dict"]]}
+        merged.append(mine)
+    return merged

@@ -1,0 +1,43 @@
+# %% What does not grow with the batch was forgotten
+def largest_batch(measure, gpu_gib):
+    return gpu_gib * 2**30 // measure(1)
+
+
+# %% gpu_gib is in GiB
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    return max(0, (gpu_gib * 10**9 - measure(1) + slope) // slope)
+
+
+# %% round down
+def largest_batch(measure, gpu_gib):
+    import math
+
+    slope = measure(2) - measure(1)
+    return max(0, math.ceil((gpu_gib * 2**30 - measure(1) + slope) / slope))
+
+
+# %% the largest batch is 0
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    return (gpu_gib * 2**30 - measure(1) + slope) // slope
+
+
+# %% out of memory
+def largest_batch(measure, gpu_gib):
+    batch = 0
+    while measure(batch + 1) <= gpu_gib * 2**30:
+        batch += 1
+    return batch
+
+
+# %% one sample is counted twice
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    return max(0, (gpu_gib * 2**30 - measure(1)) // slope)
+
+
+# %% at most, not less than
+def largest_batch(measure, gpu_gib):
+    a, b = measure(1), measure(2)
+    return max(0, (gpu_gib * 2**30 - 1 - (2 * a - b)) // (b - a))
