@@ -1,0 +1,87 @@
+"""What do all chapters share? Their first line, the library's source on the page, and outputs that can be made again.
+
+    python -m ckptlib.book book/01_activation_memory.ipynb ...     runs chapters and writes their outputs (`make book`)
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def setup(seed: int = 0) -> None:
+    """Seed all random numbers, and draw figures as SVG in the book's style. The first line of every chapter."""
+    import matplotlib
+    import numpy
+    import torch
+    from IPython import get_ipython
+
+    random.seed(seed)
+    numpy.random.seed(seed)
+    torch.manual_seed(seed)
+    matplotlib.rcParams["svg.hashsalt"] = "remember-or-recompute"  # ids inside an SVG are otherwise new in every run
+    matplotlib.rcParams["svg.fonttype"] = "none"
+    if shell := get_ipython():
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        shell.run_line_magic("matplotlib", "inline")
+        set_matplotlib_formats("svg", metadata={"Date": None})
+
+
+def show(*things: Any) -> Any:
+    """Print the real source of functions or classes of the library: the book never keeps a copy."""
+    from IPython.display import Markdown
+
+    blocks = [f"```python\n{inspect.getsource(inspect.unwrap(thing)).rstrip()}\n```" for thing in things]
+    return Markdown("\n".join(blocks))
+
+
+def execute(path: str | Path) -> str:
+    """Run a chapter from its first cell to its last, in a new kernel; the notebook with its outputs, as text.
+
+    The same bytes every time: fixed cell ids, no times, and no outputs of widgets, which live only in a browser.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    path = Path(path)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    client = NotebookClient(notebook, timeout=120, record_timing=False, resources={"metadata": {"path": path.parent}})
+    client.execute()
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata.language_info = {"name": "python"}
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
+            _complain_of_warnings(path, cell)
+    return nbformat.writes(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _complain_of_warnings(path: Path, cell: Any) -> None:
+    for output in cell.outputs:
+        if output.get("name") == "stderr":
+            raise RuntimeError(f"{path.name}, cell {cell.id} writes to stderr: {output.text.strip()[:300]}")
+
+
+def main(paths: list[str]) -> None:
+    from tqdm.auto import tqdm
+
+    for path in tqdm([Path(path) for path in paths], unit="chapter"):
+        text = execute(path)
+        if text != path.read_text(encoding="utf-8"):
+            path.write_text(text, encoding="utf-8")
+            tqdm.write(f"{path}: refreshed")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
