@@ -154,7 +154,10 @@ def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
         if found.T.shape == wanted.shape and found.ndim > 1:
             return f"shape {found.shape}, expected {wanted.shape}: transposed?"
         return f"shape {found.shape}, expected {wanted.shape}" if wanted.ndim else f"{_show(got)}, expected one number"
-    if _close(found, wanted, tolerance):
+    if isinstance(got, int) and isinstance(expected, int):  # exact, also beyond what an array can hold
+        if got == expected:
+            return ""
+    elif _close(found, wanted, tolerance):
         return ""
     if np.isnan(found).any() and not np.isnan(wanted).any():
         return f"{int(np.isnan(found).sum())} of {found.size} values are NaN"
