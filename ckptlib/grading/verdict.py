@@ -61,7 +61,16 @@ def judge(
         message = _explain([_part(c, key) for c in got], [c[key] for c in expected], pick, tolerance)
         if message:
             missed[key] = message
-    return Verdict(1 - len(missed) / len(keys), _listed(missed), list(missed.values()))
+    share = 1 - len(missed) / len(keys)
+    if missed and _only_constants_right(expected, keys, missed):
+        share = 0
+    return Verdict(share, _listed(missed), list(missed.values()))
+
+
+def _only_constants_right(expected: Sequence[Any], keys: list[str], missed: dict[str, str]) -> bool:
+    """Whoever answers 0 to everything is right where 0 is the answer whatever the inputs: that alone earns nothing."""
+    varying = [key for key in keys if not _constant([case[key] for case in expected])]
+    return len(expected) > 1 and bool(varying) and all(key in missed for key in varying)
 
 
 def _listed(missed: dict[str, str]) -> str:

@@ -102,3 +102,10 @@ def test_a_typed_in_number_is_recognised():
 def test_an_answer_that_raises_loses_every_part():
     verdict = judge([Raised("KeyError: 'a'")], [{"a": 1, "b": 2}], parts=True)
     assert verdict.share == 0 and verdict.message == "a, b: raised KeyError: 'a'"
+
+
+def test_a_constant_that_happens_to_be_right_earns_nothing_alone():
+    expected = [{"never": 0, "size": 40}, {"never": 0, "size": 50}]
+    assert judge([{"never": 0, "size": 0}] * 2, expected, parts=True).share == 0
+    assert judge([{"never": 1, "size": 40}, {"never": 1, "size": 50}], expected, parts=True).share == 0.5
+    assert judge(expected, expected, parts=True).share == 1
