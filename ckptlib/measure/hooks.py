@@ -111,6 +111,7 @@ class Watch:
         while self._running:  # what KeyboardInterrupt left: always_call does not cover it
             self._finish()
 
+    @torch._disable_dynamo  # a compiled model calls its hooks too, and they are not to be compiled with it
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if module not in self._names:
             return  # a copy of a watched module, made meanwhile: its hooks came along
@@ -124,6 +125,7 @@ class Watch:
         self.log.append(call)
         self._running.append(_Running(module, call, hooks, sys.exception()))
 
+    @torch._disable_dynamo
     def _leave(self, module: nn.Module, args: tuple, out: Any) -> None:
         if not any(running.module is module for running in self._running):
             return  # another hook raised before _enter had its turn

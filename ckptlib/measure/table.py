@@ -34,6 +34,8 @@ class Table(NamedTuple):
         lines.insert(2, "  ".join("-" * w for w in widths))
         return "\n".join([*lines, *self.notes])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         def row(values: Sequence[Any], tag: str) -> str:
             cells = "".join(f"<{tag}>{html.escape(_cell(v))}</{tag}>" for v in values)

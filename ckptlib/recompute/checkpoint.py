@@ -64,7 +64,7 @@ class CheckpointFunction(torch.autograd.Function):
 
 
 def checkpoint(
-    fn: Callable,
+    function: Callable,
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
@@ -74,7 +74,7 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Run `fn(*args, **kwargs)` and remember only its inputs; its activations are computed again in backward.
+    """Run `function(*args, **kwargs)` and remember only its inputs; its activations are computed again in backward.
 
     A drop-in for `torch.utils.checkpoint.checkpoint`. Two differences: where `use_reentrant` is not given, both warn,
     but here it means False, the safe one, there True; and `determinism_check` may also be "values".
@@ -103,14 +103,14 @@ def checkpoint(
     if determinism_check not in FINGERPRINTS:
         raise ValueError(f"determinism_check should be one of {list(FINGERPRINTS)}, but got {determinism_check!r}")
     if not use_reentrant:
-        return _with_hooks(fn, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop)
+        return _with_hooks(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop)
     if kwargs:
         raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}. They need use_reentrant=False")
     if context_fn is not noop_context_fn or debug or determinism_check == "values":
         raise ValueError("Passing `context_fn` or `debug` or 'values' is only supported when use_reentrant=False.")
     if torch.is_grad_enabled() and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
-    return _apply(fn, preserve_rng_state, *args)
+    return _apply(function, preserve_rng_state, *args)
 
 
 @torch._disable_dynamo

@@ -21,13 +21,14 @@ def from_source(model: nn.Module) -> Iterator[Finding]:
             yield Finding(9, cls.__name__, f"{ast.unparse(node)} is a family of ops: no op ever equals it")
     if not calls:
         return
-    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p for m in modules)
+    inside = _inside(modules)
+    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p for m in inside)
     for where, call in calls:
         options = {k.arg: k.value.value if isinstance(k.value, ast.Constant) else ... for k in call.keywords}
         yield from _from_call(where, call, options, random)
         if options.get("use_reentrant") is True and isinstance(model, nn.parallel.DistributedDataParallel):
             yield Finding(8, where, "use_reentrant=True inside DistributedDataParallel")
-    for m in modules:
+    for m in inside:
         if updates_statistics(m):
             yield Finding(4, type(m).__name__, "in a model that checkpoints: if a checkpoint is around it")
         if is_compiled(m):
@@ -44,8 +45,36 @@ def _from_call(where: str, call: ast.Call, options: dict, random: bool) -> Itera
     segments = [getattr(a, "value", None) for a in call.args[1:2]] + [options.get("segments")]
     if _name(call) == "checkpoint_sequential" and 1 in segments:
         yield Finding(6, where, "segments=1 checkpoints nothing: the last segment never is")
-    if _name(call) == "checkpoint" and any(isinstance(a, ast.Dict | ast.List | ast.Tuple) for a in call.args[1:]):
+    if _name(call) == "checkpoint" and any(map(_container, call.args[1:])):
         yield Finding(11, where, "a container among the arguments")
+
+
+def _container(node: ast.expr) -> bool:
+    """A list, tuple or dict that may hold tensors: not one of numbers and texts."""
+    if isinstance(node, ast.Dict | ast.List | ast.Tuple):
+        return not all(isinstance(n, ast.Constant) for n in getattr(node, "elts", getattr(node, "values", ())))
+    return False
+
+
+def _inside(modules: list[nn.Module]) -> list[nn.Module]:
+    """The modules that may run inside a checkpoint: all of them, unless each call says which attribute it is for."""
+    found: dict[nn.Module, None] = {}
+    for m in modules:
+        for _, call in _calls_in(type(m)):
+            parts = [getattr(m, name, None) for name in _attributes(call.args[:1], _tree(type(m)))]
+            if not parts or not all(isinstance(part, nn.Module) for part in parts):
+                return modules
+            found |= dict.fromkeys(inner for part in parts for inner in part.modules())
+    return list(found)
+
+
+def _attributes(nodes: list[ast.expr], tree: ast.AST) -> set[str]:
+    """Of which attributes of `self` these expressions speak: `self.head` does, and `b` in `for b in self.blocks`."""
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.comprehension)]
+    names = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+    sources = [n.iter for n in loops if names & {t.id for t in ast.walk(n.target) if isinstance(t, ast.Name)}]
+    inner = (n for node in [*nodes, *sources] for n in ast.walk(node) if isinstance(n, ast.Attribute))
+    return {n.attr for n in inner if isinstance(n.value, ast.Name) and n.value.id == "self"}
 
 
 def _name(call: ast.Call) -> str:
@@ -64,6 +93,8 @@ def _tree(cls: type) -> ast.AST:
 def _calls_in(cls: type) -> Iterator[tuple[str, ast.Call]]:
     for node in ast.walk(_tree(cls)):
         if isinstance(node, ast.Call) and _name(node) in ("checkpoint", "checkpoint_sequential"):
+            if isinstance(node.func, ast.Attribute) and hasattr(cls, _name(node)):
+                continue  # self.checkpoint, a method of its own: it may well write a file
             yield f"{cls.__name__}: {ast.unparse(node):.60}", node
 
 

@@ -42,9 +42,13 @@ class _Costs(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if func not in SAC_IGNORED_OPS:
-            storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors_in(out)}
-            self.costs.append(Cost(func, op_flops(func, args, kwargs or {}, out), sum(storages.values())))
+            self.costs.append(Cost(func, op_flops(func, args, kwargs or {}, out), storage_bytes(out)))
         return out
+
+
+def storage_bytes(out: Any) -> int:
+    """The bytes that keeping `out` keeps: views of one storage count once."""
+    return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors_in(out)}.values())
 
 
 def op_flops(func: Any, args: tuple, kwargs: dict, out: Any) -> int:

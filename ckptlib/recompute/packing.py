@@ -48,21 +48,29 @@ class Packing(saved_tensors_hooks):
     moved_out, moved_in    what left the device in forward, and came back in backward
 
     A storage that several ops save is packed once; it is brought back once for all that need it at the same time.
+    Of hooks inside hooks only the innermost see a tensor: what a checkpoint or another packing takes is not counted
+    here. Inside `torch.compile` the block breaks the graph; around a compiled model it packs what its graph saves.
     """
 
     def __init__(self, name: str, store: Any):
         super().__init__(self._pack, self._unpack)
-        self.name, self.store = name, store
+        self.name, self.store, self._open = name, store, False
         self.saved = self.kept = self.moved_out = self.moved_in = self.storages = 0
         self._seen: dict[tuple, tuple[StorageWeakRef, weakref.ref[_Waiting]]] = {}
 
+    @torch._disable_dynamo
     def __enter__(self) -> Packing:
+        if self._open:
+            raise RuntimeError(f"{self.name} is in use already, around this block or in a thread: make one for each")
         self.store.open()
         super().__enter__()
+        self._open = True
         return self
 
+    @torch._disable_dynamo
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
+        self._open = False
         failed = error[0] is not None
         for _, ref in self._seen.values() if failed else ():
             if waiting := ref():
@@ -70,6 +78,7 @@ class Packing(saved_tensors_hooks):
         self.store.close(failed)
         self._seen.clear()
 
+    @torch._disable_dynamo
     def _pack(self, tensor: Tensor) -> _View | _Unchanged:
         base = tensor if tensor._base is None else tensor._base
         if isinstance(base, nn.Parameter):
@@ -97,6 +106,7 @@ class Packing(saved_tensors_hooks):
         self.moved_out += packed.moved if packed else 0
         return _Waiting(packed, tensor.device)
 
+    @torch._disable_dynamo
     def _unpack(self, saved: _View | _Unchanged) -> Tensor:
         if isinstance(saved, _Unchanged):
             return saved.tensor()

@@ -9,8 +9,10 @@ import difflib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from fnmatch import fnmatchcase
+from functools import reduce
 from typing import Any
 
+import torch
 from torch import nn
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -18,7 +20,7 @@ from torch.utils.checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, create_sel
 
 from ..errors import CkptError
 from ..measure.storages import tensors_in
-from .op_costs import Cost, segment_costs
+from .op_costs import Cost, segment_costs, storage_bytes
 
 SAVE, RECOMPUTE = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE
 _OFFLOAD = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
@@ -35,6 +37,8 @@ def selective(policy: Policy | Callable | list) -> Selective:
     (ctx, op, *args, **kwargs) -> CheckpointPolicy.
 
     Raises PolicyError if the segment has run and the policy picked nothing in it: such a checkpoint is a plain one.
+    Inside `torch.compile` it needs ck.checkpoint, which breaks the graph: for torch's own, the compiler takes a plain
+    function or a functools.partial alone as context_fn, and raises.
     """
     if isinstance(policy, (list, tuple, set)):
         policy = by_op(*policy)
@@ -130,12 +134,20 @@ class _ByOp(Policy):
         self.ops = ops
         super().__init__(lambda ctx, op, *args, **kwargs: SAVE if op in ops else RECOMPUTE)
 
+    def __reduce__(self) -> tuple:  # torch's ops cannot be pickled, but their names can
+        return _named, (*sorted(map(str, self.ops)),)
+
     def nothing_picked(self, ran: list[Any]) -> str:
         names = [str(op) for op in ran]
         near = [m for op in self.ops for m in difflib.get_close_matches(str(op), names, n=2, cutoff=0.5)]
         wanted = ", ".join(sorted(map(str, self.ops)))
         hint = f"Nearest to it: {', '.join(dict.fromkeys(near))}. " if near else ""
         return f"{wanted} never ran in this segment. {hint}It ran {', '.join(sorted(names)) or 'nothing'}"
+
+
+def _named(*names: str) -> Policy:
+    found = (name if "." in name else f"higher_order.{name}" for name in names)
+    return by_op(*(reduce(getattr, name.split("."), torch.ops) for name in found))
 
 
 # ---- by module ------------------------------------------------------------------------------------------------------
@@ -201,17 +213,26 @@ def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
 
 
 class _ByIndex(Policy):
+    """Picks by position among the ops that have FLOPs: views and the like may come and go, a profiler adds some."""
+
     def __init__(self, costs: list[Cost], chosen: frozenset[int]):
-        self.costs, self.chosen = costs, chosen
+        costly = {str(cost.op) for cost in costs if cost.flops}  # by name: torch's ops cannot be pickled
+        planned = [(str(cost.op), cost.nbytes, i in chosen) for i, cost in enumerate(costs)]
+        self.plan = [entry for entry in planned if entry[0] in costly]
+        self.costly, self.chosen = costly, chosen
 
     def start(self) -> tuple[Callable[..., Any], Any]:
-        position = iter(range(len(self.costs)))
+        plan = iter(self.plan)
 
         def decide(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
-            i = next(position, None)
-            if i is None or self.costs[i].op is not op:
-                raise PolicyError(f"op {i} is {op}, but it was another one when the budget was planned")
-            return SAVE if i in self.chosen else RECOMPUTE
+            if str(op) not in self.costly:
+                return RECOMPUTE
+            *planned, keep = next(plan, ("no op", 0, False))
+            found = [str(op), storage_bytes(ctx.op_output)]
+            if planned != found:
+                text = "{} that makes {:,} B, but it was {} that makes {:,} B when the budget was planned"
+                raise PolicyError(f"this is {text.format(*found, *planned)}: another segment, or another input?")
+            return SAVE if keep else RECOMPUTE
 
         return decide, nullcontext()
 

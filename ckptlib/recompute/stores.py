@@ -10,14 +10,17 @@ import os
 import shutil
 import tempfile
 import weakref
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ..errors import CkptError
+from ..measure.cuda.dispatch.host import copying_to
 
 
 class OffloadError(CkptError):
@@ -31,7 +34,10 @@ class Packed(NamedTuple):
 
 
 class Host:
-    """In the host's memory. On a CPU this is a copy beside the original: the bytes move, but nowhere."""
+    """In the host's memory. On a CPU this is a copy beside the original: the bytes move, but nowhere.
+
+    So a trace of a CPU run counts the copies; `measure(fn, "sim:cuda")` knows them for the host's and leaves them out.
+    """
 
     def open(self) -> None:
         pass
@@ -40,10 +46,12 @@ class Host:
         pass
 
     def pack(self, flat: Tensor, row: int) -> Packed:
-        return Packed(flat.to("cpu", copy=True), 0, flat.nbytes)
+        with copying_to("host"):
+            return Packed(flat.to("cpu", copy=True), 0, flat.nbytes)
 
     def unpack(self, payload: Tensor, device: torch.device) -> Tensor:
-        return payload.to(device, copy=True)
+        with copying_to("device"):
+            return payload.to(device, copy=True)
 
 
 class Narrow(Host):
@@ -106,7 +114,7 @@ class Disk:
 
     def unpack(self, payload: tuple[_File, torch.dtype], device: torch.device) -> Tensor:
         file, dtype = payload
-        return torch.frombuffer(file.read(), dtype=torch.uint8).view(dtype).to(device)
+        return file.read().view(dtype).to(device)
 
 
 class _Folder:
@@ -121,6 +129,8 @@ class _Folder:
         self.count = self.nbytes = 0
 
     def write(self, flat: Tensor) -> _File:
+        if flat.is_meta or isinstance(flat, FakeTensor):
+            raise OffloadError("a fake tensor has no bytes to write to a file: offload('cpu') works without them")
         data = flat.cpu().view(torch.uint8).numpy()
         path = self.path / str(self.count)
         try:
@@ -146,16 +156,19 @@ class _File:
         self.path, self.nbytes, self.folder = path, nbytes, folder
         weakref.finalize(self, _remove, path, os.getpid()).atexit = False  # the folder sees to that
 
-    def read(self) -> bytearray:
+    def read(self) -> Tensor:
+        data = torch.empty(self.nbytes, dtype=torch.uint8)  # an op: a trace sees these bytes come back
         try:
-            data = bytearray(self.path.read_bytes())
+            with open(self.path, "rb", buffering=0) as file:
+                found = os.fstat(file.fileno()).st_size
+                _read(file, memoryview(data.numpy()))
         except OSError as error:
             raise OffloadError(
                 f"backward needs {str(self.path)!r}, which cannot be read: {error.strerror}. "
                 "Was the folder cleaned up between forward and backward?"
             ) from error
-        if len(data) != self.nbytes:
-            raise OffloadError(f"{str(self.path)!r} holds {len(data):,} B, but {self.nbytes:,} B were written to it")
+        if found != self.nbytes:
+            raise OffloadError(f"{str(self.path)!r} holds {found:,} B, but {self.nbytes:,} B were written to it")
         return data
 
 
@@ -163,6 +176,11 @@ def _write(path: Path, data: memoryview) -> None:
     with open(path, "xb", buffering=0) as file:
         while data:
             data = data[file.write(data) :]
+
+
+def _read(file: FileIO, data: memoryview) -> None:
+    while data and (n := file.readinto(data)):  # 2 GiB at most each time
+        data = data[n:]
 
 
 def _remove(path: Path, pid: int) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import gc
+import inspect
 import threading
 import warnings
 import weakref
@@ -755,3 +756,83 @@ def test_watch_sees_the_second_run():
         safe(model, inputs(5, 6)).sum().backward()
     assert [(row.forward, row.recompute) for row in watched.rows] == [(1, 1)] * 6
     assert watched.stored < watched.recomputed
+
+
+# ---- as torch's, in the small ---------------------------------------------------------------------------------------
+def test_the_parameters_have_torchs_names():
+    mine, others = (inspect.signature(f).parameters for f in (checkpoint, theirs.checkpoint))
+    assert set(mine) - set(others) == {"preserve_rng_state"} and set(others) <= set(mine)  # there, among the kwargs
+    assert safe(function=lambda: 3) == 3
+
+
+@BOTH
+@pytest.mark.parametrize("transform", ["grad", "vjp", "jvp", "vmap", "jacrev", "jacfwd", "hessian"])
+def test_functional_transforms_end_as_they_do_with_torchs(transform, use_reentrant):
+    x = torch.linspace(0, 1, 12).view(4, 3)
+
+    def end(way):
+        def fn(x):
+            return way(lambda x: (x.sin() * x.exp()).tanh().sum(), x, use_reentrant=use_reentrant)
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if transform == "vjp":
+                    return torch.func.vjp(fn, x)[1](torch.ones(()))[0]
+                if transform == "jvp":
+                    return torch.func.jvp(fn, (x,), (x,))[1]
+                return getattr(torch.func, transform)(fn)(x)
+        except RuntimeError as error:
+            return type(error), str(error)[:60]
+
+    mine, others = end(checkpoint), end(theirs.checkpoint)
+    assert torch.equal(mine, others) if isinstance(mine, torch.Tensor) else mine == others
+
+
+def test_threads_with_different_modes_do_not_meet():
+    wrong = []
+
+    def work(i):
+        model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8))
+        for step in range(10):
+            x, reentrant = torch.randn(4, 8, requires_grad=True), bool((i + step) % 2)
+            expected = torch.autograd.grad(model(model(x)).sum(), [x, *model.parameters()])
+            model.zero_grad()
+            hidden = checkpoint(model, x, use_reentrant=reentrant)
+            loss = checkpoint(model, hidden, use_reentrant=not reentrant).sum()
+            other = threading.Thread(target=loss.backward)  # not the thread of forward
+            other.start()
+            other.join()
+            found = [x.grad, *(p.grad for p in model.parameters())]
+            wrong.extend(i for a, b in zip(found, expected, strict=True) if not torch.allclose(a, b, atol=1e-6))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_autocast_twice_inside_sums_gradients_as_the_plain_run_does():
+    """Torch's own puts one autocast around both, which then share a cast weight and add its gradients in bfloat16."""
+    layer, x = nn.Linear(4, 4), torch.randn(4, 4, requires_grad=True)
+
+    def fn(x):
+        for _ in range(2):
+            with torch.autocast("cpu", torch.bfloat16):
+                x = layer(x).float()
+        return x
+
+    expected = grads_of(fn, layer, x)
+    for use_reentrant in (True, False):
+        found = grads_of(lambda x: checkpoint(fn, x, use_reentrant=use_reentrant), layer, x)  # noqa: B023
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("cell", [nn.RNN, nn.GRU, nn.LSTM])
+def test_values_of_a_recurrent_layer_pass(cell):
+    """Its workspace, made by oneDNN, holds bytes that nobody wrote."""
+    layer = cell(8, 8, num_layers=2)
+    for _ in range(3):
+        safe(layer, inputs(5, 2, 8), determinism_check="values")[0].sum().backward()

@@ -112,3 +112,74 @@ def test_rounding_is_shown_but_is_no_difference():
 def test_the_table_renders_as_text_and_html():
     found = equivalent(net(nn.BatchNorm1d(6)), wrap(early_stop=False), torch.randn(3, 4))
     assert "num_batches_tracked" in str(found) and "<table>" in found._repr_html_()
+
+
+# ---- checkpoints written by hand, and what is wrong with them -------------------------------------------------------
+class Hand(torch.autograd.Function):
+    """A checkpoint that forgets random numbers and autocast."""
+
+    @staticmethod
+    def forward(ctx, fn, x):
+        ctx.fn = fn
+        ctx.save_for_backward(x)
+        with torch.no_grad():
+            return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        torch.autograd.backward(y, dy.to(y.dtype))
+        return None, x.grad
+
+
+class ForgetsWeights(Hand):
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            return None, *torch.autograd.grad(ctx.fn(x), x, dy)
+
+
+class Twice(Hand):
+    @staticmethod
+    def backward(ctx, dy):
+        Hand.backward(ctx, dy)
+        return Hand.backward(ctx, dy)
+
+
+class Autocast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net()
+
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.net(x)
+
+
+def autocast_by_hand(m, x):
+    with torch.autocast("cpu", torch.bfloat16):
+        return Hand.apply(m.net, x)
+
+
+@pytest.mark.parametrize(
+    ("model", "wrapped", "what", "why"),
+    [
+        (net(), lambda m, x: ForgetsWeights.apply(m, x), "gradient", "autograd.grad"),
+        (net(), lambda m, x: Twice.apply(m, x), "gradient", "exactly twice"),
+        (net(nn.Dropout()), lambda m, x: Hand.apply(m, x), "gradient", "other random numbers"),
+        (Autocast(), autocast_by_hand, "gradient", "Autocast"),
+        (net(), lambda m, x: m(x.detach()), "gradient", "no gradient arrived"),
+        (net(), lambda m, x: m(x).detach(), "output", "no gradient arrived"),
+        (net(), lambda m, x: m(x) * 2, "gradient", "follows from the outputs"),
+        (net(), lambda m, x: (m(x), m(x)), "output", "already differs"),
+        (net(), lambda m, x: m(x).double(), "output", "already differs"),
+        (net(), lambda m, x: (torch.rand(1), m(x))[1], "rng", "not put back"),
+    ],
+)
+def test_a_wrong_wrapper_is_told_why(model, wrapped, what, why):
+    torch.manual_seed(0)
+    found = equivalent(model, wrapped, torch.randn(64, 4, requires_grad=True))
+    assert not found and any(f.what == what and why in f.why for f in found.differences), found

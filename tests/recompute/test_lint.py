@@ -258,3 +258,118 @@ def test_other_errors_are_not_swallowed_and_bad_arguments_are_refused():
         lint()
     with pytest.raises(TypeError, match="expected an nn.Module"):
         lint(step)
+
+
+# ---- healthy models: not one false alarm ----------------------------------------------------------------------------
+way = {"checkpoint": theirs}
+
+
+def checkpoint(*args, **kwargs):
+    """What the models below call: the name is what lint looks for in their source."""
+    return way["checkpoint"](*args, **kwargs)
+
+
+class Chain(nn.Module):
+    """Blocks in checkpoints, with something before them and something after them."""
+
+    def __init__(self, blocks, before=None, after=None):
+        super().__init__()
+        self.before, self.blocks, self.after = before or nn.Identity(), nn.ModuleList(blocks), after or nn.Identity()
+
+    def forward(self, x):
+        x = self.before(x)
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+        return self.after(x)
+
+
+class Reentrant(Chain):
+    def forward(self, x):
+        x = self.before(x)
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=True)
+        return self.after(x)
+
+
+class Autocast(Chain):
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return super().forward(x)
+
+
+class NoDropoutInside(Chain):
+    def forward(self, x):
+        x = self.before(x)
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
+        return x
+
+
+class WithNumbers(Chain):
+    def one(self, block, x, scale, sizes):
+        return block(x) * scale
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(self.one, block, x, 0.5, (1, 2), use_reentrant=False)
+        return x
+
+
+class Recurrent(Chain):
+    def forward(self, x):
+        for block in self.blocks:
+            x, _ = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
+class WritesFiles(nn.Linear):
+    def checkpoint(self, path):
+        return path
+
+    def forward(self, x):
+        self.checkpoint("model.pt")
+        return super().forward(x)
+
+
+def tied():
+    embedding, head = nn.Embedding(8, 8), nn.Linear(8, 8, bias=False)
+    head.weight = embedding.weight
+    return Chain([nn.TransformerEncoderLayer(8, 2, 16, 0.1, batch_first=True) for _ in range(3)], embedding, head)
+
+
+def residual(norm):
+    return nn.Sequential(nn.Conv1d(5, 5, 3, padding=1), norm, nn.ReLU())
+
+
+HEALTHY = {
+    "a ResNet that checkpoints nothing": lambda: nn.Sequential(*[residual(nn.BatchNorm1d(5)) for _ in range(3)]),
+    "a ResNet with GroupNorm": lambda: Chain([residual(nn.GroupNorm(1, 5)) for _ in range(3)]),
+    "BatchNorm before the checkpoints": lambda: Chain([net() for _ in range(3)], nn.BatchNorm1d(5)),
+    "BatchNorm in eval mode": lambda: Chain([residual(nn.BatchNorm1d(5)) for _ in range(3)]).eval(),
+    "dropout": lambda: Chain([net(nn.Dropout()) for _ in range(3)]),
+    "a GPT with tied weights": tied,
+    "reentrant, behind a layer": lambda: Reentrant([net() for _ in range(3)], nn.Linear(8, 8)),
+    "autocast": lambda: Autocast([net() for _ in range(3)]),
+    "dropout outside, preserve_rng_state=False": lambda: NoDropoutInside([net() for _ in range(3)], nn.Dropout()),
+    "numbers in a tuple": lambda: WithNumbers([net() for _ in range(3)]),
+    "an LSTM": lambda: Recurrent([nn.LSTM(8, 8, batch_first=True) for _ in range(3)]),
+    "a method of that name": lambda: WritesFiles(8, 8),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("checkpoint", [ours, theirs], ids=["ours", "torch's"])
+def test_a_healthy_model_raises_no_alarm(name, checkpoint, monkeypatch):
+    monkeypatch.setitem(way, "checkpoint", checkpoint)
+    model = HEALTHY[name]()
+    x = torch.randint(8, (2, 5)) if "GPT" in name else torch.randn(2, 5, 8)
+    found = lint(model, lambda: model(x).float().square().sum().backward())
+    assert found.numbers == set(), found
+    if not isinstance(model, Reentrant):  # of which the source alone cannot tell
+        assert lint(model).numbers == set(), lint(model)
+
+
+def test_batchnorm_in_a_checkpoint_is_found_in_the_source_and_in_the_run():
+    model = Chain([residual(nn.BatchNorm1d(5)) for _ in range(3)])
+    assert lint(model).numbers == {4}
+    assert 4 in lint(model, lambda: model(torch.randn(2, 5, 8)).sum().backward()).numbers

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from itertools import combinations
 
 import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
+import ckptlib as ck
 from ckptlib.errors import CkptError
+from ckptlib.recompute.checkpoint import checkpoint as ours
 from ckptlib.recompute.op_costs import segment_costs
 from ckptlib.recompute.policy_report import FULL, NONE, policy_report
 from ckptlib.recompute.selective import by_budget, by_module, by_op, selective
@@ -128,7 +133,9 @@ def test_other_mistakes():
     with pytest.raises(CkptError, match="nothing in this segment has FLOPs"):
         by_budget(1000, torch.sin, x)
     policy = by_budget(1000, Mlp(), x)
-    with pytest.raises(CkptError, match="another one when the budget was planned"):
+    with pytest.raises(
+        CkptError, match="makes 256 B, but it was aten.addmm.default that makes 1,024 B when the budget"
+    ):
         run(policy, nn.Sequential(nn.GELU(), nn.Linear(16, 16)))
 
 
@@ -197,3 +204,43 @@ def test_the_pitfall_of_keeping_everything():
 
     report = policy_report(build, all=lambda f, x: lambda ctx, op, *a, **k: CheckpointPolicy.PREFER_SAVE)
     assert report["all"].kept > report[NONE].kept == 2**20
+
+
+@pytest.mark.parametrize("way", [checkpoint, ours], ids=["torch's", "ours"])
+def test_the_report_is_what_a_real_run_keeps_and_what_torchs_counter_counts(way):
+    makers = {
+        "op": lambda f, *x: by_op(aten.addmm.default),
+        "module": lambda f, *x: by_module(f, "narrow"),
+        "budget": lambda f, *x: by_budget(2000, f, *x),
+        "no FLOPs": lambda f, *x: by_op(aten.gelu.default),
+    }
+    model, x = Mlp(), torch.randn(8, 16, requires_grad=True)
+    for row in policy_report(lambda: (Mlp(), (torch.randn(8, 16, requires_grad=True),)), **makers):
+        make = makers.get(row.policy)
+        extra = {"context_fn": selective(make(model, x))} if make else {}
+
+        def step(row=row, extra=extra):
+            return model(x) if row.policy == NONE else way(model, x, use_reentrant=False, **extra)
+
+        with ck.trace() as trace:
+            out = step()
+        freed = {e.storage for e in trace.events if e.kind == "free"}
+        alive = [e.storage for e in trace.events if e.kind == "alloc" and e.storage not in freed]
+        assert sum(trace.storages[i].nbytes for i in alive) - out.untyped_storage().nbytes() == row.kept, row
+        assert flops(lambda: step().sum().backward()) - flops(lambda: model(x).sum().backward()) == row.recomputed
+
+
+def flops(run):
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()
+
+
+def test_a_module_that_checkpoints_selectively_can_be_copied_and_pickled():
+    model, x = Mlp(), torch.randn(8, 16, requires_grad=True)
+    for policy in (by_op(aten.addmm.default), by_module(model, "widen", "narrow"), by_budget(9000, model, x)):
+        model.context = selective(policy)
+        for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            twin.context.kept = 0
+            checkpoint(twin, x, use_reentrant=False, context_fn=twin.context).sum().backward()
+            assert twin.context.kept == 2, policy

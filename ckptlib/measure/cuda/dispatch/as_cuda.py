@@ -22,7 +22,7 @@ from torch.utils.checkpoint import DefaultDeviceType
 
 from ..presets import DEFAULT, Gpu, preset
 from .autocast import Casts
-from .host import asks_for_overflow, is_host, run_on_host, runs_on_host
+from .host import COPY, asks_for_overflow, copy_to, copying, is_host, run_on_host, runs_on_host
 from .kernels import KERNELS
 from .optim import would_be_foreach
 from .paths import OURS, UnknownOnCuda, below_autocast, register
@@ -70,6 +70,8 @@ class Cuda(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         with below_autocast():
+            if func is COPY and (place := copying()):
+                return copy_to(place, func, args, kwargs)
             if runs_on_host(func, args, kwargs):
                 return run_on_host(func, args, kwargs)
             if asks_for_overflow(func, args):

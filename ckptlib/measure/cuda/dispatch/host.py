@@ -6,7 +6,9 @@ storage: views of a host tensor are on the host too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -23,6 +25,7 @@ _ZEROS = torch.ops.aten.zeros.default
 # `torch.zeros(())` without a device. Elsewhere in torch.optim, zeros are made on the parameter's device.
 _ZEROS_ON_HOST = ("torch.optim.adadelta", "torch.optim.rmsprop", "torch.optim.rprop")
 _ON_DEVICE = ("torch.optim.asgd", "torch.optim.swa_utils")  # these name the parameter's device
+COPY = torch.ops.aten._to_copy.default
 _READ = torch.ops.aten._local_scalar_dense.default
 
 # A weak reference keeps the address of a dead storage from being given to a new one, so addresses are good keys.
@@ -42,6 +45,29 @@ def mark_host(t: Tensor) -> Tensor:
     storage = t.untyped_storage()
     _host[storage._cdata] = StorageWeakRef(storage)
     return t
+
+
+_copying = threading.local()
+
+
+@contextmanager
+def copying_to(place: str) -> Iterator[None]:
+    """Inside, a tensor that is copied goes to the "host" or to the "device": here both are called "cpu"."""
+    before, _copying.place = copying(), place
+    try:
+        yield
+    finally:
+        _copying.place = before
+
+
+def copying() -> str | None:
+    return getattr(_copying, "place", None)
+
+
+def copy_to(place: str, func: Callable, args: tuple, kwargs: dict) -> Tensor:
+    """Run a copy that `copying_to` has announced. It stays fake if it was: nobody reads its values."""
+    out = func(*args, **kwargs)
+    return mark_host(out) if place == "host" else out
 
 
 def host_scalar(dtype: torch.dtype = torch.int64) -> Tensor:
