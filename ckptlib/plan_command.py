@@ -15,6 +15,8 @@ REQUIRED, OPTIONAL = ("ftime", "btime", "x", "xbar"), ("dx", "ftmp", "btmp", "at
 
 def plan_chain(args: argparse.Namespace) -> tuple[str, int]:
     """What to print, and the exit code: 0, or 1 if no schedule fits in the budget."""
+    if args.budget < 0:
+        raise CkptError(f"the budget is {args.budget}, expected a number of bytes, 0 or more")
     costs = read_chain(args.chain)
     try:
         schedule = optimal(costs, args.budget)

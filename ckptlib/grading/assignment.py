@@ -61,7 +61,7 @@ class Assignment:
         """What students get, made by nbgrader's own preprocessors: once per assignment, not per submission."""
         from nbgrader import preprocessors as pp
 
-        steps = [pp.ClearSolutions, pp.LockCells, pp.ClearOutput, pp.ClearHiddenTests, pp.ClearMarkingScheme]
+        steps = [pp.ClearSolutions, pp.LockCells, pp.ClearOutput, pp.ClearHiddenTests, pp.ClearMarkScheme]
         notebook, resources = nbformat.from_dict(self.source), {}
         for step in [*steps, pp.ComputeChecksums]:
             notebook, resources = step().preprocess(notebook, resources)
@@ -88,7 +88,8 @@ class Assignment:
     @cached_property
     def digest(self) -> str:
         """Changes when the questions do; a changed tolerance or message (key.py) asks nobody again."""
-        asked = [nbformat.writes(self.release), *(f"{n}:{r!r}" for n, r in sorted(self.released_files.items()))]
+        files = {name: raw for name, raw in self.released_files.items() if name != "visible.json"}  # made with the key
+        asked = [nbformat.writes(self.release), *(f"{name}:{raw!r}" for name, raw in sorted(files.items()))]
         return hashlib.sha256("\0".join(asked).encode()).hexdigest()
 
     # ---- tasks and what to expect -----------------------------------------------------------------------------------

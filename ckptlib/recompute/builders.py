@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from math import comb
 
 from ..errors import CkptError
@@ -30,14 +31,15 @@ def periodic(n: int, k: int, keep_chunk: bool = True) -> Schedule:
     _at_least(1, n=n, k=k)
     if k > n:
         raise CkptError(f"k is {k}, more checkpoints than the {n} stages")
-    edges = [round(i * n / k) for i in range(k + 1)]
-    chunks = list(zip(edges, edges[1:], strict=False))
-    actions = [a for lo, hi in chunks[:-1] for a in _advance(lo, hi)]
-    for lo, hi in reversed(chunks):
-        if hi < n:
-            actions.append(Action(RESTORE, lo))
-        actions += _keep(lo, hi) if keep_chunk else _reverse(lo, hi, 1)
-    return Schedule(n, actions)
+    return _chunks([round(i * n / k) for i in range(k + 1)], keep_chunk)
+
+
+def sequential(n: int, segments: int) -> Schedule:
+    """What torch's `checkpoint_sequential` does: equal segments, the rest in the last, which is not checkpointed."""
+    _at_least(1, n=n, segments=segments)
+    if segments > n:
+        raise CkptError(f"segments is {segments}, more than the {n} stages")
+    return _chunks([*(i * (n // segments) for i in range(segments)), n], keep_chunk=True)
 
 
 def sqrt(n: int) -> Schedule:
@@ -79,6 +81,16 @@ def _split(length: int, slots: int) -> int:
         range(1, length),
         key=lambda k: k + extra_forwards(length - k, slots - 1) + extra_forwards(k, slots),
     )
+
+
+def _chunks(edges: list[int], keep_chunk: bool) -> Schedule:
+    n, chunks = edges[-1], list(pairwise(edges))
+    actions = [a for lo, hi in chunks[:-1] for a in _advance(lo, hi)]
+    for lo, hi in reversed(chunks):
+        if hi < n:
+            actions.append(Action(RESTORE, lo))
+        actions += _keep(lo, hi) if keep_chunk else _reverse(lo, hi, 1)
+    return Schedule(n, actions)
 
 
 def _reverse(lo: int, hi: int, slots: int) -> list[Action]:

@@ -7,17 +7,23 @@ from dataclasses import dataclass, fields
 
 from ..errors import CkptError
 
+TOO_LARGE = 2**53  # for exact sums, and for any memory
+
 
 @dataclass(frozen=True)
 class Costs:
     """The price list of a chain of n stages: stage i reads x[i] and writes x[i+1].
 
-    ftime, btime   n numbers: time of one forward, of one backward
-    x              n + 1 byte counts: the chain's input, then every stage's output
-    xbar           n byte counts: all that stage i keeps if it keeps everything, its output included, its input not
-    dx             n + 1 byte counts of the gradients; as large as x unless given
-    ftmp, btmp     n byte counts: alive only while that forward, that backward runs; 0 unless given
-    atmp           the same for a forward that keeps everything: less is temporary then; as ftmp unless given
+    ftime, btime      n numbers: time of one forward, of one backward
+    x                 n + 1 byte counts: the chain's input, then every stage's output
+    xbar              n byte counts: all that stage i keeps if it keeps everything, its output included, its input not
+    dx                n + 1 byte counts of the gradients; as large as x unless given
+    ftmp, btmp        n byte counts: alive only while that forward, that backward runs; 0 unless given
+    atmp              the same for a forward that keeps everything: less is temporary then; as ftmp unless given
+    saves_x, saves_y  n truths: whether stage i, keeping everything, holds on to its input, to its output; true unless
+                      given. A value that neither the stage before nor the one after saves is freed when it was read
+    dy_at_start       whether dx[n], the gradient of the chain's output, is in memory from the start, as if the caller
+                      held it (rotor's rule); if not, it comes about when backward begins, as it does after a loss
     """
 
     ftime: Sequence[float]
@@ -28,20 +34,25 @@ class Costs:
     ftmp: Sequence[int] | None = None
     btmp: Sequence[int] | None = None
     atmp: Sequence[int] | None = None
+    saves_x: Sequence[bool] | None = None
+    saves_y: Sequence[bool] | None = None
+    dy_at_start: bool = True
 
     def __post_init__(self) -> None:
         n = len(self.ftime)
         if n == 0:
             raise CkptError("ftime is empty: a chain has at least one stage")
         defaults = {"dx": self.x, "ftmp": [0] * n, "btmp": [0] * n, "atmp": self.ftmp or [0] * n}
-        for name in (field.name for field in fields(self)):
+        defaults |= {"saves_x": [True] * n, "saves_y": [True] * n}
+        for name in (field.name for field in fields(self) if field.name != "dy_at_start"):
             given = getattr(self, name)
             values = tuple(defaults[name] if given is None else given)
             expected = n + 1 if name in ("x", "dx") else n
             if len(values) != expected:
                 hint = " (the input of stage 0 first, then every stage's output)" if name in ("x", "dx") else ""
                 raise CkptError(f"{name} has {len(values)} entries for {n} stages, expected {expected}{hint}")
-            _check(name, values, whole=not name.endswith("time"))
+            if not name.startswith("saves"):
+                _check(name, values, whole=not name.endswith("time"))
             object.__setattr__(self, name, values)
 
     @property
@@ -62,6 +73,6 @@ class Costs:
 def _check(name: str, values: tuple, whole: bool) -> None:
     for i, value in enumerate(values):
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 <= value < float("inf") or (whole and value != int(value)):
+        if not number or not 0 <= value < TOO_LARGE or (whole and value != int(value)):
             kind = "a whole number of bytes" if whole else "a number"
             raise CkptError(f"{name}[{i}] is {value!r}, expected {kind}, 0 or more")

@@ -6,34 +6,50 @@ from collections.abc import Callable
 from math import inf
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from .costs import Costs
 from .schedule import BACKWARD, FORWARD, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
 
 
 class Needs:
-    """The chain's sizes in whole units, rounded up, and the memory that each first choice takes at once."""
+    """The chain's sizes in whole units, rounded up, and the memory that each first choice takes at once.
+
+    `held` says whether the input of s lives on inside what stage s - 1 keeps. It matters only where stage s, keeping
+    everything, would else free its input; `after[s - 1]` is 1 for those stages, 0 for all others.
+    """
 
     def __init__(self, costs: Costs, unit: int = 1):
         x, xbar, dx, ftmp, btmp, atmp = (
             np.array(getattr(costs, name), dtype=np.int64) for name in ("x", "xbar", "dx", "ftmp", "btmp", "atmp")
         )
-        self.n, self._unit, self._dx = costs.n, unit, dx
-        self.x, self.xbar = self._up(x).tolist(), self._up(xbar).tolist()
-        self._backward = xbar + dx[1:] + btmp
+        freed = x[:-1] * ~np.array(costs.saves_x, dtype=bool)
+        freed[0] = 0  # the chain's input is the caller's
+        saves_y = np.array(costs.saves_y, dtype=bool)
+        self._unit, self._gradient = unit, dx.copy()  # while stages s..t run forward, [t + 1] is there
+        self._gradient[costs.n] *= costs.dy_at_start
+        self.x = self._up(x).tolist()
+        self.after = [int(gain > 0 and saves) for gain, saves in zip(freed[1:], saves_y[:-1], strict=True)] + [0]
+        self.kept = [self._up(xbar - freed).tolist(), self._up(xbar).tolist()]  # [held][s]: by keeping all of s
+        backward = xbar - x[1:] * ~saves_y + dx[1:] + btmp
+        self._backward = [backward - freed, backward]
         self._keep = xbar + atmp
         self._first = x[1:] + ftmp  # its input is there already, and counted
         self._later = x[:-1] + x[1:] + ftmp
 
-    def of(self, s: int, t: int) -> np.ndarray:
+    def of(self, s: int, t: int, held: int) -> np.ndarray:
         """Row 0: keep all of s; row i: run forward from s up to a checkpoint at s + i."""
-        gradient = self._dx[t + 1] if t < self.n - 1 else 0
+        gradient = self._gradient[t + 1]
         need = self._later[s - 1 : t].copy() if s else np.append(0, self._later[:t])
         need[0] = 0
         need[1:2] = self._first[s]
         need = np.maximum.accumulate(need) + gradient
-        need[0] = max(self._backward[s], self._keep[s] + gradient)
+        need[0] = max(self._backward[held][s], self._keep[s] + gradient)
         return self._up(need)
+
+    def contexts(self, s: int) -> range:
+        """The values of `held` to be told apart for stage s."""
+        return range(2 if s and self.after[s - 1] else 1)
 
     def _up(self, sizes: np.ndarray) -> np.ndarray:
         return -(-sizes // self._unit)
@@ -47,73 +63,83 @@ class Table:
         n, self.costs = costs.n, costs
         self.levels = levels
         self.clock = np.concatenate([[0.0], np.cumsum(costs.ftime)])
-        self.best = np.full((n, n, levels + 1), inf)  # [s, t, m]
-        self._shifted = np.full((n, n, levels + 1), inf)  # [t, s, m]: best(s, t, m - x[s])
-        for length in range(n):
-            for s in range(n - length):
-                t = s + length
-                self.best[s, t] = self._solve(s, t)
-                self._shift(self.best[s, t], self.need.x[s], self._shifted[t, s])
+        self.best = np.full((1 + max(self.need.after), n, n, levels + 1), inf)  # [held, s, t, m]
+        self._shifted = np.full((n, n, levels + 1), inf)  # [t, s, m]: best(s, t, m - x[s]), counted from time 0 on
+        self._rows = np.empty((n, levels + 1))  # room to work in
+        with tqdm(total=n * (n + 1) // 2, desc="planning", disable=None, delay=1, leave=False) as bar:
+            for length in range(n):
+                self._solve_all(length)
+                bar.update(n - length)
 
-    def _solve(self, s: int, t: int) -> np.ndarray:
+    def _solve_all(self, length: int) -> None:
+        """All parts of the chain that are so long; shorter ones are known."""
+        for s in range(self.costs.n - length):
+            t = s + length
+            for held in self.need.contexts(s):
+                self.best[held, s, t] = self._solve(s, t, held)
+            self._shift(self.best[0, s, t] + self.clock[s], self.need.x[s], self._shifted[t, s])
+
+    def _solve(self, s: int, t: int, held: int) -> np.ndarray:
         """The least time over all first choices, a row each: keep all of s, then a checkpoint at s+1, ... t."""
-        rows = np.empty((t - s + 1, self.levels + 1))
+        rows = self._rows[: t - s + 1]
         rows[0] = inf
-        here = self.costs.ftime[s] + self.costs.btime[s]
+        here = self.costs.ftime[s] + self.costs.btime[s] + self.clock[s]
         if s == t:
             rows[0] = here
         else:
-            self._shift(self.best[s + 1, t] + here, self.need.xbar[s], rows[0])
-            np.add(self._shifted[t, s + 1 : t + 1], self.best[s, s:t], out=rows[1:])
-            rows[1:] += (self.clock[s + 1 : t + 1] - self.clock[s])[:, None]
-        for row, need in zip(rows, self.need.of(s, t).tolist(), strict=True):
-            row[:need] = inf
-        return rows.min(axis=0)
+            self._shift(self.best[self.need.after[s], s + 1, t] + here, self.need.kept[held][s], rows[0])
+            np.add(self._shifted[t, s + 1 : t + 1], self.best[held, s, s:t], out=rows[1:])
+        for row, need in zip(rows, self.need.of(s, t, held).tolist(), strict=True):
+            row[: max(need, 0)] = inf
+        return rows.min(axis=0) - self.clock[s]
 
-    def choose(self, s: int, t: int, m: int) -> int:
+    def choose(self, s: int, t: int, m: int, held: int) -> int:
         """The first choice that best(s, t, m) stands for: 0 keeps all of s, i > 0 puts a checkpoint at s + i."""
-        here, after = self.costs.ftime[s] + self.costs.btime[s], m - self.need.xbar[s]
-        keep = 0 if s == t else self.best[s + 1, t, after] if after >= 0 else inf
-        checkpoint = self._shifted[t, s + 1 : t + 1, m] + self.best[s, s:t, m] + self.clock[s + 1 : t + 1]
+        here, rest = self.costs.ftime[s] + self.costs.btime[s], min(m - self.need.kept[held][s], self.levels)
+        keep = 0 if s == t else self.best[self.need.after[s], s + 1, t, rest] if rest >= 0 else inf
+        checkpoint = self._shifted[t, s + 1 : t + 1, m] + self.best[held, s, s:t, m]
         column = np.append(here + keep, checkpoint - self.clock[s])
-        column[m < self.need.of(s, t)] = inf
+        column[m < self.need.of(s, t, held)] = inf
         return int(column.argmin())
 
     def time(self, m: int) -> float:
-        return self.best[0, self.costs.n - 1, m]
+        return self.best[0, 0, self.costs.n - 1, m]
 
     def schedule(self, m: int) -> Schedule:
-        return Schedule(self.costs.n, walk_choices(self.costs, self.choose, m, self.need))
+        return Schedule(self.costs.n, walk_choices(self.costs, self.choose, m, self.need, self.levels))
 
     @staticmethod
     def _shift(row: np.ndarray, by: int, out: np.ndarray) -> None:
-        if by < len(row):
+        """out[m] = row[m - by]; beyond the table's end, where by < 0, more memory does not help."""
+        if 0 <= by < len(row):
             out[by:] = row[: len(row) - by]
+        elif by < 0:
+            out[:by], out[by:] = row[-by:], row[-1]
 
 
 def walk_choices(
-    costs: Costs, choose: Callable[[int, int, int], int], m: int, need: Needs | None = None
+    costs: Costs, choose: Callable[[int, int, int, int], int], m: int, need: Needs | None = None, most: float = inf
 ) -> list[Action]:
     """The actions that the choices lead to: 0 keeps all of s, i > 0 puts a checkpoint at s + i."""
     need = need or Needs(costs)
 
-    def walk(s: int, t: int, m: int) -> list[Action]:
+    def walk(s: int, t: int, m: int, held: int) -> list[Action]:
         later: list[list[Action]] = []  # reversed after what is to the right
         actions = []
         while True:
-            choice = choose(s, t, m)
+            choice = choose(s, t, m, held)
             if choice == 0:
                 actions.append(Action(KEEP_ALL, s))
                 later.append([Action(BACKWARD, s)])
-                m -= need.xbar[s]
-                s += 1
+                m = min(m - need.kept[held][s], most)
+                s, held = s + 1, need.after[s]
             else:
                 u = s + choice
                 actions += [Action(KEEP_INPUT, s), *(Action(FORWARD, j) for j in range(s + 1, u))]
-                later.append([Action(RESTORE, s), *walk(s, u - 1, m)])
+                later.append([Action(RESTORE, s), *walk(s, u - 1, m, held)])
                 m -= need.x[u]
-                s = u
+                s, held = u, 0
             if s > t:
                 return actions + [action for part in reversed(later) for action in part]
 
-    return walk(0, costs.n - 1, m)
+    return walk(0, costs.n - 1, m, 0)

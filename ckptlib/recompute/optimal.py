@@ -1,25 +1,25 @@
 """Which schedule is the fastest within a memory budget? Dynamic programming over unequal stages.
 
 The model is rotor's (Beaumont et al., arXiv 1911.13214). best(s, t, m) is the least time to run stages s..t forward and
-backward, when the input of s is there, the gradient of the output of t will come, and m bytes are left. Two ways:
+backward, when the input of s is there and m bytes are left. Two ways:
 
   keep all of s:     forward s, then best(s+1, t, m - xbar[s]), then backward s
   checkpoint at u:   forward s..u-1, then best(u, t, m - x[u]), then again from s: best(s, u-1, m)
 
-What is kept stays until its stage is reversed. While the chain runs for the first time (t is its last stage) there is
-no gradient yet; later forwards run with the gradient of the output of t in memory.
+What is kept stays until its stage is reversed. All forwards run with the gradient of the output of t in memory; if t is
+the chain's last stage, only if `dy_at_start` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from math import gcd, inf
 
 import numpy as np
 
 from ..errors import CkptError
-from .builders import periodic, revolve, store_all
+from .builders import periodic, revolve, sequential, store_all
 from .costs import Costs
 from .memory_table import Needs, Table, walk_choices
 from .schedule import Schedule
@@ -54,15 +54,17 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
     if costs.n <= SMALL and not exact:
         return Schedule(costs.n, walk_choices(costs, _recursion(costs), room))
     table = Table(costs, room // unit, unit)
-    found = [table.schedule(room // unit)] if table.time(room // unit) < inf else []
-    if not exact:
-        found += [s for s in _classics(costs) if s.cost(costs).peak <= budget]
-    return min(found, key=lambda schedule: schedule.cost(costs).time)
+    if exact:
+        return table.schedule(room // unit)
+    time = table.time(room // unit)
+    found = [_frugal_schedule(costs), *([table.schedule(room // unit)] if time < inf else []), *_classics(costs, time)]
+    costed = ((schedule, schedule.cost(costs)) for schedule in found)
+    return min((pair for pair in costed if pair[1].peak <= budget), key=lambda pair: pair[1].time)[0]
 
 
 def smallest_budget(costs: Costs) -> int:
     """The least peak that any schedule of the chain can have, exactly."""
-    return costs.x[0] + _frugal(costs)(0, costs.n - 1)[0]
+    return costs.x[0] + _frugal(costs)(0, costs.n - 1, 0)[0]
 
 
 def pareto(costs: Costs, levels: int = LEVELS) -> list[tuple[int, float]]:
@@ -70,7 +72,7 @@ def pareto(costs: Costs, levels: int = LEVELS) -> list[tuple[int, float]]:
     plain, least = store_all(costs.n).cost(costs), _frugal_schedule(costs).cost(costs)
     room = plain.peak - costs.x[0]
     unit, _ = _unit(costs, room, levels)
-    times = Table(costs, room // unit, unit).best[0, costs.n - 1]
+    times = Table(costs, room // unit, unit).best[0, 0, costs.n - 1]
     points = [(least.peak, least.time), *((costs.x[0] + m * unit, time) for m, time in enumerate(times.tolist()))]
     front: list[tuple[int, float]] = []
     for budget, time in sorted([*points, (plain.peak, plain.time)]):
@@ -79,43 +81,45 @@ def pareto(costs: Costs, levels: int = LEVELS) -> list[tuple[int, float]]:
     return front
 
 
-def _recursion(costs: Costs) -> Callable[[int, int, int], int]:
+def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
     """The same recurrence, asked top down for the byte counts that occur: exact, for short chains."""
     needs = Needs(costs)
 
     @cache
-    def best(s: int, t: int, m: int) -> tuple[float, int]:
-        need, found = needs.of(s, t), (inf, 0)
+    def best(s: int, t: int, m: int, held: int) -> tuple[float, int]:
+        need, found = needs.of(s, t, held), (inf, 0)
         for choice in range(t - s + 1):
             u = s + choice
             if m < need[choice]:
                 continue
             if choice:
-                time = sum(costs.ftime[s:u]) + best(u, t, m - needs.x[u])[0] + best(s, u - 1, m)[0]
+                time = sum(costs.ftime[s:u]) + best(u, t, m - needs.x[u], 0)[0] + best(s, u - 1, m, held)[0]
             else:
-                rest = best(s + 1, t, m - needs.xbar[s])[0] if s < t else 0
+                rest = best(s + 1, t, m - needs.kept[held][s], needs.after[s])[0] if s < t else 0
                 time = costs.ftime[s] + costs.btime[s] + rest
             found = min(found, (time, choice))
         return found
 
-    return lambda s, t, m: best(s, t, m)[1]
+    return lambda s, t, m, held: best(s, t, m, held)[1]
 
 
-def _frugal(costs: Costs) -> Callable[[int, int], tuple[int, int]]:
+def _frugal(costs: Costs) -> Callable[[int, int, int], tuple[int, int]]:
     """(fewest bytes for stages s..t, the first choice that needs no more): the recurrence with max for +."""
     needs, n = Needs(costs), costs.n
-    least = np.zeros((n + 1, n + 1), dtype=np.int64)  # [s, t]; the column before s is an empty chain
-    choice = np.zeros((n, n), dtype=np.int64)
+    least = np.zeros((2, n, n), dtype=np.int64)  # [held, s, t]
+    choice = np.zeros((2, n, n), dtype=np.int64)
     x = np.array(needs.x)
     for length in range(n):
         for s in range(n - length):
             t = s + length
-            rows = needs.of(s, t)
-            if s < t:
-                rows[0] = max(rows[0], needs.xbar[s] + least[s + 1, t])
-                rows[1:] = np.maximum(rows[1:], np.maximum(x[s + 1 : t + 1] + least[s + 1 : t + 1, t], least[s, s:t]))
-            least[s, t], choice[s, t] = rows.min(), rows.argmin()
-    return lambda s, t: (int(least[s, t]), int(choice[s, t]))
+            for held in needs.contexts(s):
+                rows = needs.of(s, t, held)
+                if s < t:
+                    rows[0] = max(rows[0], needs.kept[held][s] + least[needs.after[s], s + 1, t])
+                    right, left = x[s + 1 : t + 1] + least[0, s + 1 : t + 1, t], least[held, s, s:t]
+                    rows[1:] = np.maximum(rows[1:], np.maximum(right, left))
+                least[held, s, t], choice[held, s, t] = rows.min(), rows.argmin()
+    return lambda s, t, held: (int(least[held, s, t]), int(choice[held, s, t]))
 
 
 def _unit(costs: Costs, room: int, levels: int) -> tuple[int, bool]:
@@ -127,11 +131,14 @@ def _unit(costs: Costs, room: int, levels: int) -> tuple[int, bool]:
 
 def _frugal_schedule(costs: Costs) -> Schedule:
     least = _frugal(costs)
-    return Schedule(costs.n, walk_choices(costs, lambda s, t, m: least(s, t)[1], 0))
+    return Schedule(costs.n, walk_choices(costs, lambda s, t, m, held: least(s, t, held)[1], 0))
 
 
-def _classics(costs: Costs) -> list[Schedule]:
-    """What rounding must not lose to: periodic, Revolve, and the schedule of the smallest budget."""
-    n = costs.n
-    few = sorted({round(n ** (i / 12)) for i in range(13)} | set(range(1, min(n, 12) + 1)))
-    return [_frugal_schedule(costs), *(periodic(n, k) for k in range(1, n + 1)), *(revolve(n, s) for s in few)]
+def _classics(costs: Costs, limit: float) -> Iterator[Schedule]:
+    """What rounding must not lose to: Revolve, and of periodic and torch's checkpoints those faster than `limit`."""
+    n, plain = costs.n, sum(costs.ftime) + sum(costs.btime)
+    yield from map(partial(revolve, n), {round(n ** (i / 12)) for i in range(13)} | set(range(1, min(n, 12) + 1)))
+    for k in range(1, n + 1):
+        for make, last_chunk in ((periodic, round((k - 1) * n / k)), (sequential, (k - 1) * (n // k))):
+            if plain + sum(costs.ftime[:last_chunk]) < limit:  # all but the last chunk run twice
+                yield make(n, k)

@@ -51,9 +51,10 @@ def plan(model: nn.Module | Sequence[Callable], x: Tensor, budget: int, costs: C
     """The fastest way to train `model` on inputs like x with at most `budget` bytes for its chain.
 
     The chain is an `nn.Sequential`, a list of stages, or the model's repeated blocks. Counted are its input, all that
-    is kept, the current stage's input, output and temporaries, and the gradient that travels back; parameters, their
-    gradients, and what the model does outside its blocks are not. `costs` saves profiling again. A budget that cannot
-    be met raises `BudgetTooSmall`, which knows the smallest that can.
+    is kept, the current stage's input, output and temporaries, and the gradient that travels back. Not counted are
+    parameters and their gradients, what the model does outside its blocks, and the random numbers' state and buffers
+    that a stage needs to run again as it first ran. `costs` saves profiling again. A budget that cannot be met raises
+    `BudgetTooSmall`, which knows the smallest that can.
     """
     chain = find_chain(model, x)
     costs = profile_stages(chain) if costs is None else costs

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from tqdm.auto import tqdm
 
 from ..errors import CkptError
 from ..measure.storages import plain_parts, storages_of
@@ -33,7 +34,7 @@ def profile_stages(chain: Chain, repeats: int = REPEATS) -> Costs:
     x, stages = chain.x.detach(), []
     needs_grad = chain.x.requires_grad
     with _unchanged(chain.blocks):
-        for stage in chain.stages:
+        for stage in tqdm(chain.stages, desc="profiling stages", disable=None, delay=1, leave=False):
             found, y = _profile(stage, x, needs_grad, repeats)
             stages.append(found)
             x, needs_grad = y.detach(), y.requires_grad
@@ -43,8 +44,9 @@ def profile_stages(chain: Chain, repeats: int = REPEATS) -> Costs:
     return Costs(
         x=sizes,
         dx=gradients,
-        **{name: [getattr(stage, name) for stage in stages] for name in ("ftime", "btime", "xbar")},
-        **{name: [getattr(stage, name) for stage in stages] for name in ("ftmp", "btmp", "atmp")},
+        dy_at_start=False,  # the loss makes it
+        **{name: [getattr(stage, name) for stage in stages] for name in ("ftime", "btime", "xbar", "ftmp")},
+        **{name: [getattr(stage, name) for stage in stages] for name in ("btmp", "atmp", "saves_x", "saves_y")},
     )
 
 
@@ -56,6 +58,8 @@ class _Stage(NamedTuple):
     ftmp: int
     btmp: int
     atmp: int
+    saves_x: bool
+    saves_y: bool
     differentiable: bool
 
 
@@ -77,14 +81,15 @@ def _profile(stage: Callable, x: Tensor, needs_grad: bool, repeats: int) -> tupl
             recorder.storage_of(t)
         with saved_tensors_hooks(keep, lambda t: t):
             y = stage(x)
-        saved = sum(_made(recorder, kept))
+        saves_x, saves_y = (any(recorder.storage_of(part).index in kept for part in plain_parts(t)) for t in (x, y))
+        if any(recorder.storage_of(part).op is None for part in plain_parts(y)):  # a view of the input
+            saves_x = saves_y = True  # to free the one would not free the other
         keep(y)
         xbar = max(sum(_made(recorder, kept)), out)  # a view of the input counts as if it were new
         atmp = _peak(recorder) - xbar
         btmp = _backward(recorder, y, own) - xbar if y.requires_grad else 0
-        btmp -= sum(_made(recorder, kept)) - saved  # an output that nobody saved is gone by then
     temporary = (max(nbytes, 0) for nbytes in (ftmp, btmp, atmp))
-    return _Stage(min(ftime[1:]), min(btime[1:]), out, xbar, *temporary, y.requires_grad), y
+    return _Stage(min(ftime[1:]), min(btime[1:]), out, xbar, *temporary, saves_x, saves_y, y.requires_grad), y
 
 
 def _parts(t: Tensor) -> list[tuple[Tensor, torch.UntypedStorage]]:

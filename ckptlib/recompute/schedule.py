@@ -123,11 +123,11 @@ class _State:
         self.costs = costs
         self.frontier = costs.n - 1  # the next stage to reverse
         self.current: int | None = 0  # which value the next forward reads
-        self.inputs: set[int] = {0}  # kept values
+        self.inputs: set[int] = {0}  # values that can be restored
         self.owned: set[int] = set()  # those with memory of their own, not inside what the stage before keeps
         self.contents: set[int] = set()  # stages that keep everything
         self.kept = costs.x[0]  # bytes of all these
-        self.gradient = 0  # bytes: of the output of the next stage to reverse, once backward has begun
+        self.gradient = costs.dx[costs.n] if costs.dy_at_start else 0  # of the output of the next stage to reverse
 
     def do(self, number: int, action: Action) -> int:
         kind, stage = action
@@ -145,7 +145,7 @@ class _State:
         return self._backward(stage) if kind == BACKWARD else self._forward(kind, stage)
 
     def _restore(self, stage: int) -> str:
-        if stage not in self.inputs and stage - 1 not in self.contents:
+        if stage not in self.inputs:
             return f"the input of stage {stage} was not kept"
         self.current = stage
         return ""
@@ -166,26 +166,51 @@ class _State:
         mine = 0 if self._is_held(stage) else c.x[stage]  # the current input, if only this step holds it
         out, tmp = (c.xbar[stage], c.atmp[stage]) if kind == KEEP_ALL else (c.x[stage + 1], c.ftmp[stage])
         alive = self.kept + mine + out + self.gradient + tmp
-        if kind != FORWARD:
-            if not self._is_held(stage):
-                self.owned.add(stage)
-                self.kept += mine
-            self.inputs.add(stage)
         if kind == KEEP_ALL:
-            self.contents.add(stage)
-            self.kept += out
+            self._keep_all(stage)
+        elif kind == KEEP_INPUT:
+            self._own(stage)
         self.current = stage + 1
         return alive
 
-    def _is_held(self, stage: int) -> bool:
-        return stage in self.inputs or stage - 1 in self.contents
+    def _keep_all(self, stage: int) -> None:
+        if self.costs.saves_x[stage]:
+            self._own(stage)
+        else:
+            self._disown(stage)
+        self.inputs.add(stage)
+        self.contents.add(stage)
+        self.kept += self._content(stage)
+        if stage < self.frontier:  # a stage that will read it
+            self._own(stage + 1)
+
+    def _content(self, stage: int) -> int:
+        """Bytes that stay until the stage is reversed: without its output, if it does not itself save that."""
+        c = self.costs
+        return c.xbar[stage] - (0 if c.saves_y[stage] else c.x[stage + 1])
+
+    def _own(self, value: int) -> None:
+        if not self._is_held(value):
+            self.owned.add(value)
+            self.kept += self.costs.x[value]
+        self.inputs.add(value)
+
+    def _disown(self, value: int) -> None:
+        if value in self.owned:
+            self.owned.remove(value)
+            self.kept -= self.costs.x[value]
+
+    def _is_held(self, value: int) -> bool:
+        inside = value - 1 in self.contents and self.costs.saves_y[value - 1]
+        return inside or value == 0 or value in self.owned
 
     def _backward(self, stage: int) -> int:
         c = self.costs
         alive = self.kept + c.dx[stage + 1] + c.btmp[stage]
         self.contents.remove(stage)
         self.inputs.discard(stage)
-        self.kept -= c.xbar[stage] + (c.x[stage] if stage in self.owned else 0)
+        self.kept -= self._content(stage)
+        self._disown(stage)
         self.gradient = c.dx[stage]
         self.current, self.frontier = None, stage - 1
         return alive

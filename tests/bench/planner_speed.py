@@ -1,28 +1,36 @@
-"""Is planning fast, and are its plans better than `checkpoint_sequential`? Both measured here, in one run.
+"""Is planning fast, and are its plans never slower than what others do in the same memory? Measured here, in one run.
 
-    python tests/bench/planner_speed.py
+    python tests/bench/planner_speed.py [rounds]
 
-First: seconds to plan chains of unequal stages at 500 memory levels. Then, on three models: the fastest plan that needs
-no more than the measured peak of torch's `checkpoint_sequential`, and the ratio of their step times, interleaved.
+First: seconds to plan chains of unequal stages at 500 memory levels. Then, on three models, against torch's
+`checkpoint_sequential` and periodic checkpoints in every number of segments, √n and Revolve: the fastest plan that
+needs no more than the competitor's measured peak, the ratio of profiled times, and that of step times, taken in turns.
+
+A peak is the chain's: without parameters, their gradients, and the copies (of the random state, of buffers) that
+recomputation starts from. Where the plan takes the competitor's very steps, the time ratio shows the noise.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Callable
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint_sequential
 
 from ckptlib.measure.measurement import measure
-from ckptlib.recompute.builders import store_all
+from ckptlib.recompute.builders import periodic, revolve, sequential, sqrt, store_all
 from ckptlib.recompute.costs import Costs
+from ckptlib.recompute.execute import execute
 from ckptlib.recompute.memory_table import Table
-from ckptlib.recompute.optimal import BudgetTooSmall, optimal
+from ckptlib.recompute.optimal import optimal
 from ckptlib.recompute.planner import plan
 from ckptlib.recompute.profile import profile_chain
+from ckptlib.recompute.schedule import Schedule
 
 
 def random_chain(n: int) -> Costs:
@@ -37,14 +45,15 @@ def planning() -> None:
     for n in (25, 50, 100, 200):
         costs = random_chain(n)
         plain = store_all(n).cost(costs)
-        start = time.perf_counter()
+        start = time.process_time()  # of this process: other work on the machine does not count
         Table(costs, 500, -(-plain.peak // 500))
-        middle = time.perf_counter()
+        middle = time.process_time()
         found = optimal(costs, plain.peak // 5).cost(costs)
-        seconds = time.perf_counter() - middle
+        seconds = time.process_time() - middle
         print(f"{n:6} {500:6} {middle - start:8.2f} {seconds:7.2f} {'20 %':>7} {found.time / plain.time:9.3f}")
 
 
+# ---- models ---------------------------------------------------------------------------------------------------------
 def wide_mlp() -> tuple[nn.Sequential, Tensor]:
     widths = [256] * 6 + [4096] + [256] * 9
     pairs = zip(widths, widths[1:], strict=False)
@@ -66,56 +75,77 @@ def transformer() -> tuple[nn.Sequential, Tensor]:
     return nn.Sequential(*layers), torch.randn(8, 64, 128)
 
 
+# ---- competitors ----------------------------------------------------------------------------------------------------
+def competitors(n: int, model: nn.Sequential) -> dict[str, tuple[Schedule, Callable[[Tensor], Tensor]]]:
+    ours = {"sqrt": sqrt(n)} | {f"periodic({k})": periodic(n, k) for k in range(2, n + 1)}
+    ours |= {f"revolve({slots})": revolve(n, slots) for slots in (1, 2, 3)}
+    found = {name: (s, lambda x, s=s: execute(s, model, x)) for name, s in ours.items()}
+    for k in range(2, n + 1):
+        run = lambda x, k=k: checkpoint_sequential(model, k, x, use_reentrant=False)  # noqa: E731
+        found[f"checkpoint_sequential({k})"] = (sequential(n, k), run)
+    return found
+
+
 def chain_peak(step: Callable[[], None]) -> int:
-    line = measure(step).timeline
-    now = high = 0
-    for change in [*line.start, *line.changes]:
-        kind = change.owner.category
-        models = kind in ("parameter", "buffer") or (kind == "gradient" and change.owner.name)
-        now += 0 if models else change.nbytes
-        high = max(high, now)
-    return high
+    result = measure(step)
+    storages, ops, rng_state = result.trace.storages, result.trace.ops, torch.get_rng_state().nbytes
+
+    def is_buffer(storage) -> bool:
+        if storage.op is None or ops[storage.op].name != "aten.clone.default":
+            return storage.category == "buffer"
+        return is_buffer(storages[ops[storage.op].args[0].storage])
+
+    def counts(s) -> bool:
+        models = s.category in ("parameter", "buffer") or (s.category == "gradient" and s.name) or is_buffer(s)
+        return not models and s.shape != () and not (s.nbytes == rng_state and s.dtype is torch.uint8)
+
+    line = result.timeline
+    return max(accumulate(c.nbytes for c in (*line.start, *line.changes) if counts(c.owner)))
 
 
-def ratio(ours: Callable[[], None], theirs: Callable[[], None], rounds: int = 15) -> float:
+def ratio(ours: Callable[[], None], theirs: Callable[[], None], rounds: int) -> float:
     """Median step time over median step time, taken in turns."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for step, seconds in zip((ours, theirs), times, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             step()
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
     ours_seconds, theirs_seconds = (sorted(seconds)[rounds // 2] for seconds in times)
     return ours_seconds / theirs_seconds
 
 
-def plans() -> None:
-    print(f"\n{'model':12} {'segments':>8} {'their peak':>11} {'our peak':>11} {'step time, ours / theirs':>25}")
+def plans(rounds: int) -> None:
+    columns = ("their peak", "our peak", "predicted", "profiled", "measured")
+    print(f"\n{'model':12} {'competitor':25}" + "".join(f"{name:>12}" for name in columns))
+    print(f"{'':38}{'bytes':>12}{'bytes':>12}{'bytes':>12}{'time ratio':>12}{'time ratio':>12}")
     for make in (wide_mlp, cnn, transformer):
         torch.manual_seed(0)
         model, x = make()
-        costs = profile_chain(model, x, repeats=7)
-        for segments in (2, 3, 4):
+        costs = profile_chain(model, x, repeats=9)
 
-            def theirs(model=model, segments=segments, x=x) -> None:
+        def step_of(run: Callable[[Tensor], Tensor], model=model, x=x) -> Callable[[], None]:
+            def step() -> None:
                 model.zero_grad()
-                checkpoint_sequential(model, segments, x, use_reentrant=False).mul(1).sum().backward()
+                run(x).mul(1).sum().backward()
 
+            return step
+
+        worst = []
+        for name, (schedule, run) in competitors(costs.n, model).items():
+            theirs = step_of(run)
             peak = chain_peak(theirs)
-            try:
-                module = plan(model, x, peak, costs).module
-            except BudgetTooSmall as error:
-                print(f"{make.__name__:12} {segments:8} {peak:11,}   {error}")
-                continue
-
-            def ours(model=model, module=module, x=x) -> None:
-                model.zero_grad()
-                module(x).mul(1).sum().backward()
-
-            print(f"{make.__name__:12} {segments:8} {peak:11,} {chain_peak(ours):11,} {ratio(ours, theirs):25.3f}")
+            found = plan(model, x, peak, costs)
+            ours = step_of(found.module)
+            profiled, measured = found.time / schedule.cost(costs).time, ratio(ours, theirs, rounds)
+            worst.append((profiled, measured))
+            sizes = f"{peak:12,}{chain_peak(ours):12,}{found.peak:12,}"
+            print(f"{make.__name__:12} {name:25}{sizes}{profiled:12.3f}{measured:12.3f}", flush=True)
+        profiled, measured = (max(column) for column in zip(*worst, strict=True))
+        print(f"{make.__name__:12} {'the worst':25}{'':36}{profiled:12.3f}{measured:12.3f}")
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     planning()
-    plans()
+    plans(int(sys.argv[1]) if len(sys.argv) > 1 else 9)

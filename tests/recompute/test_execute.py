@@ -4,6 +4,8 @@ import copy
 import gc
 import weakref
 from collections import Counter
+from itertools import accumulate
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -40,12 +42,12 @@ class Resize(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, size, extra):
         y = x.new_ones(size)
-        ctx.save_for_backward(x, y, x.new_ones(extra))
+        ctx.save_for_backward(x, y, *([x.new_ones(extra)] if extra else []))
         return y
 
     @staticmethod
     def backward(ctx, dy):
-        x, y, extra = ctx.saved_tensors  # named, so that none is freed before the gradient is there
+        x, y, *extra = ctx.saved_tensors  # named, so that none is freed before the gradient is there
         return torch.ones_like(x), None, None
 
 
@@ -65,45 +67,70 @@ class Loss(torch.autograd.Function):
 UNIT = 256  # elements of 4 bytes: what is smaller, the loss for one, is not the chain's
 
 
-def measured(schedule: Schedule, x_sizes: list[int], extras: list[int]) -> tuple[float, float]:
-    """(peak, peak of activations alone), in units."""
-    layers = [
-        lambda t, size=size, extra=extra: Resize.apply(t, UNIT * size, UNIT * extra)
-        for size, extra in zip(x_sizes[1:], extras, strict=True)
-    ]
+class Stage(nn.Module):
+    def __init__(self, size: int, extra: int):
+        super().__init__()
+        self.size, self.extra, self.ran = UNIT * size, UNIT * extra, 0
+
+    def forward(self, x):
+        self.ran += 1
+        return Resize.apply(x, self.size, self.extra)
+
+
+class Measured(NamedTuple):
+    peak: float  # in units
+    activations: float  # the peak of these alone
+    forwards: list[int]  # of each stage
+
+
+def measured(schedule: Schedule, x_sizes: list[int], extras: list[int]) -> Measured:
+    layers = [Stage(size, extra) for size, extra in zip(x_sizes[1:], extras, strict=True)]
     x = torch.ones(UNIT * x_sizes[0], requires_grad=True)
-    result = measure(lambda: Loss.apply(execute(schedule, layers, x)).backward())
-
-    def peak(categories=None) -> float:
-        changes = [*result.timeline.start, *result.timeline.changes]
-        units = [
-            c.nbytes
-            for c in changes
-            if c.nbytes % (4 * UNIT) == 0 and c.owner.category in (categories or [c.owner.category])
-        ]
-        now = high = 0
-        for nbytes in units:
-            now += nbytes
-            high = max(high, now)
-        return high / (4 * UNIT)
-
-    return peak(), peak(("activation", "input"))
+    line = measure(lambda: Loss.apply(execute(schedule, layers, x)).backward()).timeline
+    units = [change for change in (*line.start, *line.changes) if change.nbytes % (4 * UNIT) == 0]
+    everything = accumulate(change.nbytes for change in units)
+    activations = accumulate(c.nbytes for c in units if c.owner.category in ("activation", "input"))
+    return Measured(max(everything) / (4 * UNIT), max(activations) / (4 * UNIT), [layer.ran for layer in layers])
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 16, 25, 36, 64])
-@pytest.mark.parametrize("name", classics(1))
-def test_executed_peaks_equal_predicted_peaks(name, n):
-    schedule = classics(n)[name]
-    costs = Costs([1] * n, [1] * n, [1] * (n + 1), [1] * n, btmp=[1] * n)  # backward allocates the input's gradient
-    everything, activations = measured(schedule, [1] * (n + 1), [0] * n)
-    assert everything == schedule.cost(costs).peak
-    assert activations == schedule.cost().peak
+def equal_stages(n: int) -> Costs:
+    """What the stages above cost: backward makes the input's gradient while the output's is still there."""
+    return Costs([1] * n, [1] * n, [1] * (n + 1), [1] * n, btmp=[1] * n, dy_at_start=False)
 
 
-@pytest.mark.parametrize("n", [16, 36, 64])
+def schedules(n: int) -> list[Schedule]:
+    """From every builder, k, slots and budgets going through many values as n does."""
+    k, slots = 1 + n % min(n, 9), 2 + n % 8
+    costs = equal_stages(n)
+    low, high = smallest_budget(costs), store_all(n).cost(costs).peak
+    budgets = [low + 2, (low + high) // 2, *([low] if n <= 16 else [])]  # the lowest repeats about n²/2 forwards
+    found = [store_all(n), recompute_all(n), sqrt(n), periodic(n, k), periodic(n, min(2 * k, n), keep_chunk=False)]
+    found += [revolve(n, slots), revolve(n, 2 * slots), *(optimal(costs, min(budget, high)) for budget in budgets)]
+    return list(dict.fromkeys(found))  # each once
+
+
+@pytest.mark.parametrize("n", range(1, 65))
+def test_executed_peaks_and_forward_counts_are_the_predicted_ones(n):
+    for schedule in schedules(n):
+        found = measured(schedule, [1] * (n + 1), [0] * n)
+        assert found.peak == schedule.cost(equal_stages(n)).peak
+        assert found.activations == schedule.cost().peak
+        assert found.forwards == schedule.forwards()
+
+
+@pytest.mark.parametrize("n", [16, 64, 144])
 def test_chens_peak_is_measured_as_k_plus_n_over_k(n):
     for k in (k for k in range(1, n + 1) if n % k == 0):
-        assert measured(periodic(n, k), [1] * (n + 1), [0] * n)[1] == k + n // k
+        found = measured(periodic(n, k), [1] * (n + 1), [0] * n)
+        assert found.activations == k + n // k
+        assert sum(found.forwards) == 2 * n - n // k
+
+
+@pytest.mark.parametrize(("n", "slots", "extra"), [(10, 3, 15), (56, 3, 210), (100, 5, 316), (100, 10, 222)])
+def test_revolve_runs_the_published_number_of_forwards(n, slots, extra):
+    found = measured(revolve(n, slots), [1] * (n + 1), [0] * n)
+    assert sum(found.forwards) == n + extra
+    assert found.activations <= slots + 2  # the slots, and the input and output of the stage that runs
 
 
 @settings(deadline=None, max_examples=30)
@@ -113,10 +140,10 @@ def test_planned_peaks_of_unequal_stages_are_the_executed_ones(data):
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=n + 1, max_size=n + 1))
     extras = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
     xbar = [a + b for a, b in zip(sizes[1:], extras, strict=True)]
-    costs = Costs([1] * n, [1] * n, sizes, xbar, ftmp=extras, atmp=[0] * n, btmp=sizes[:-1])
+    costs = Costs([1] * n, [1] * n, sizes, xbar, ftmp=extras, atmp=[0] * n, btmp=sizes[:-1], dy_at_start=False)
     low, high = smallest_budget(costs), store_all(n).cost(costs).peak
     schedule = optimal(costs, data.draw(st.integers(low, high)))
-    assert measured(schedule, sizes, extras)[0] == schedule.cost(costs).peak
+    assert measured(schedule, sizes, extras).peak == schedule.cost(costs).peak
 
 
 # ---- gradients ------------------------------------------------------------------------------------------------------

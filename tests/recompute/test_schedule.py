@@ -1,16 +1,11 @@
 """Do schedules cost what the literature says, and refuse what cannot be run?"""
 
-import heapq
-
 import checkpoint_schedules as oracle
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ckptlib.errors import CkptError
 from ckptlib.recompute.builders import beta, extra_forwards, periodic, recompute_all, revolve, sqrt, store_all
 from ckptlib.recompute.costs import Costs
-from ckptlib.recompute.optimal import BudgetTooSmall, optimal, pareto, smallest_budget
 from ckptlib.recompute.schedule import Schedule
 
 LENGTHS = [1, 2, 3, 7, 16, 33, 64, 100]
@@ -139,21 +134,23 @@ def test_costs_of_another_length_are_refused():
         store_all(2).cost(Costs.unit(3))
 
 
-def test_every_byte_of_the_model_is_counted():
+@pytest.mark.parametrize("dy", [100, 0])
+def test_every_byte_of_the_model_is_counted(dy):
     """By hand: the chain's input 1, stage 0 keeps 20, stage 1 keeps 300, gradients as large as the outputs."""
-    costs = Costs([1, 2], [4, 8], x=[1, 10, 100], xbar=[20, 300], ftmp=[1000, 2000], btmp=[10000, 20000])
+    sizes = {"x": [1, 10, 100], "xbar": [20, 300], "ftmp": [1000, 2000], "btmp": [10000, 20000]}
+    costs = Costs([1, 2], [4, 8], **sizes, dy_at_start=dy > 0)
     cost = store_all(2).cost(costs)
     assert [step.nbytes for step in cost.steps] == [
-        1 + 20 + 1000,
-        1 + 20 + 300 + 2000,  # the input of stage 1 is part of what stage 0 keeps
+        1 + 20 + 1000 + dy,
+        1 + 20 + 300 + 2000 + dy,  # the input of stage 1 is part of what stage 0 keeps
         1 + 20 + 300 + 100 + 20000,
         1 + 20 + 10 + 10000,
     ]
     assert (cost.time, cost.forwards) == (15, 2)
     again = recompute_all(2).cost(costs)
     assert [step.nbytes for step in again.steps] == [
-        1 + 10 + 1000,
-        1 + 10 + 300 + 2000,
+        1 + 10 + 1000 + dy,
+        1 + 10 + 300 + 2000 + dy,
         1 + 10 + 300 + 100 + 20000,
         1 + 10,
         1 + 20 + 10 + 1000,  # the gradient waits while stage 0 runs again
@@ -162,131 +159,29 @@ def test_every_byte_of_the_model_is_counted():
     assert [step.again for step in again.steps] == [False, False, False, False, True, False]
 
 
+def test_what_no_stage_saves_is_freed_when_it_was_read():
+    """By hand: stage 0 does not save its output, 10 of its 20, nor stage 1 its input; stage 1 not its output, 100."""
+    costs = Costs([1] * 3, [1] * 3, [1, 10, 100, 5], [20, 300, 5], dx=[0] * 4, saves_x=[1, 0, 0], saves_y=[0, 0, 1])
+    assert [step.nbytes for step in store_all(3).cost(costs).steps] == [
+        1 + 20,
+        1 + 20 + 300,
+        1 + 10 + 300 + 5,  # value 1 is gone, and the output of stage 1, as large as 100, is being read
+        1 + 10 + 200 + 5,
+        1 + 10 + 200,
+        1 + 10,
+    ]
+    costs = Costs([1] * 3, [1] * 3, [1, 10, 100, 5], [20, 300, 5], dx=[0] * 4, saves_x=[1, 0, 1], saves_y=[1, 0, 1])
+    assert [step.nbytes for step in store_all(3).cost(costs).steps] == [
+        1 + 20,
+        1 + 20 + 300,
+        1 + 20 + 300 + 5,  # stage 0 saves value 1, stage 2 saves value 2
+        1 + 20 + 300 + 5,
+        1 + 20 + 200,
+        1 + 20,
+    ]
+
+
 def test_the_drawing_has_time_across_and_stages_up():
     assert recompute_all(2).draw() == "1 | AB\n0 |c  rAB"
     steps = recompute_all(2).cost().steps
     assert [(s.start, s.end) for s in steps] == [(0, 1), (1, 2), (2, 3), (3, 3), (3, 4), (4, 5)]
-
-
-# ---- optimal --------------------------------------------------------------------------------------------------------
-def fastest(costs: Costs, budget: int) -> float | None:
-    """The least time of any sequence of actions, by exhaustive search: cheapest state first, all actions tried.
-
-    Written from the rules, not from the library: a state is the current value, the values kept in memory of their own,
-    the stages that keep everything, and the next stage to reverse.
-    """
-    n, x, xbar, dx = costs.n, costs.x, costs.xbar, costs.dx
-    queue, done, ticket = [(0, 0, (0, frozenset(), frozenset(), n - 1))], set(), 0
-    while queue:
-        time, _, state = heapq.heappop(queue)
-        if state in done:
-            continue
-        done.add(state)
-        current, own, full, last = state
-        if last < 0:
-            return time
-        there = {0, *own, *(i + 1 for i in full)}
-        alive = x[0] + sum(x[i] for i in own) + sum(xbar[i] for i in full)
-        found = [(0, 0, (i, own, full, last)) for i in there if i <= last]
-        if current is not None and current <= last:
-            needed = alive + (0 if current in there else x[current]) + (dx[last + 1] if last < n - 1 else 0)
-            with_input = own if current in there else own | {current}
-            after = needed + x[current + 1] + costs.ftmp[current]
-            found += [(costs.ftime[current], after, (current + 1, keep, full, last)) for keep in (own, with_input)]
-            if current not in full:
-                after = needed + xbar[current] + costs.atmp[current]
-                found.append((costs.ftime[current], after, (current + 1, with_input, full | {current}, last)))
-        if last in full:
-            after = alive + dx[last + 1] + costs.btmp[last]
-            found.append((costs.btime[last], after, (None, own - {last}, full - {last}, last - 1)))
-        for seconds, nbytes, following in found:
-            if nbytes <= budget and following not in done:
-                ticket += 1
-                heapq.heappush(queue, (time + seconds, ticket, following))
-    return None
-
-
-@st.composite
-def chains(draw, longest: int, scale: int = 1):
-    n = draw(st.integers(1, longest))
-    numbers = lambda high, k=n: draw(st.lists(st.integers(0, high), min_size=k, max_size=k))  # noqa: E731
-    x = numbers(9, n + 1)
-    xbar = [a + b for a, b in zip(x[1:], numbers(14), strict=True)]
-    sizes = {"x": x, "xbar": xbar, "ftmp": numbers(3), "btmp": numbers(5)}
-    return Costs(numbers(9), numbers(9), **{name: [scale * v for v in values] for name, values in sizes.items()})
-
-
-def check_against_exhaustive_search(costs: Costs, step: int = 1) -> None:
-    smallest, plain = smallest_budget(costs), store_all(costs.n).cost(costs).peak
-    assert fastest(costs, smallest - 1) is None
-    with pytest.raises(BudgetTooSmall) as caught:
-        optimal(costs, smallest - 1)
-    assert caught.value.smallest == smallest
-    for budget in range(smallest, plain + 1, step):
-        cost = optimal(costs, budget).cost(costs)
-        assert cost.peak <= budget
-        assert cost.time == fastest(costs, budget)
-    assert optimal(costs, plain) == store_all(costs.n)
-
-
-@settings(deadline=None, max_examples=60)
-@given(chains(longest=5))
-def test_optimal_equals_exhaustive_search_at_every_budget(costs):
-    check_against_exhaustive_search(costs)
-
-
-@settings(deadline=None, max_examples=8)
-@given(chains(longest=7))
-def test_optimal_equals_exhaustive_search_on_seven_stages(costs):
-    check_against_exhaustive_search(costs, step=9)
-
-
-@settings(deadline=None, max_examples=25)
-@given(chains(longest=5, scale=1_000_003))
-def test_optimal_is_exact_for_large_byte_counts_without_a_common_divisor(costs):
-    sizes = (*costs.x[:-1], costs.x[-1] + 1)
-    costs = Costs(costs.ftime, costs.btime, sizes, [b + 1 for b in costs.xbar], ftmp=costs.ftmp, btmp=costs.btmp)
-    check_against_exhaustive_search(costs, step=1_700_000)
-
-
-@settings(deadline=None, max_examples=20)
-@given(chains(longest=14), st.sampled_from([1, 1_000_003]))
-def test_optimal_is_never_slower_than_a_classic_of_the_same_peak(costs, scale):
-    n = costs.n
-    bytes_ = {name: [scale * v for v in getattr(costs, name)] for name in ("x", "xbar", "ftmp", "btmp")}
-    costs = Costs(costs.ftime, costs.btime, **bytes_)
-    classics = [store_all(n), sqrt(n), recompute_all(n), *(revolve(n, s) for s in range(1, n + 1))]
-    classics += [periodic(n, k, keep) for k in range(1, n + 1) for keep in (True, False)]
-    for schedule in classics:
-        cost = schedule.cost(costs)
-        ours = optimal(costs, cost.peak).cost(costs)
-        assert ours.peak <= cost.peak
-        assert ours.time <= cost.time
-
-
-@settings(deadline=None, max_examples=20)
-@given(chains(longest=16), st.integers(0, 100))
-def test_a_plan_fits_however_coarse_the_levels(costs, percent):
-    smallest, plain = smallest_budget(costs), store_all(costs.n).cost(costs).peak
-    budget = smallest + (plain - smallest) * percent // 100
-    large = {name: [v * 7_654_321 + 1 for v in getattr(costs, name)] for name in ("x", "xbar")}
-    rounded = Costs(costs.ftime, costs.btime, **large)
-    target = max(budget * 7_654_321, smallest_budget(rounded))
-    assert optimal(rounded, target, levels=30).cost(rounded).peak <= target
-
-
-def test_with_equal_stages_optimal_needs_no_more_forwards_than_revolve():
-    costs = Costs.unit(20)
-    for slots in range(1, 10):
-        cost = revolve(20, slots).cost(costs)
-        assert optimal(costs, cost.peak).cost(costs).forwards <= cost.forwards
-
-
-def test_the_pareto_curve_falls_and_its_points_are_optimal():
-    costs = Costs([3, 1, 4, 1, 5, 9], [2, 6, 5, 3, 5, 8], x=[9, 7, 9, 3, 2, 3, 8], xbar=[14, 9, 8, 6, 9, 16])
-    curve = pareto(costs)
-    assert curve[0][0] == smallest_budget(costs)
-    assert curve[-1] == (store_all(6).cost(costs).peak, sum(costs.ftime) + sum(costs.btime))
-    for (budget, time), (more, faster) in zip(curve, curve[1:], strict=False):
-        assert budget < more and time > faster
-        assert optimal(costs, budget).cost(costs).time == optimal(costs, more - 1).cost(costs).time == time

@@ -1,0 +1,103 @@
+"""What does one kernel have of the machine? Processes and a small disk of its own, a read-only system, nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from . import namespaces as ns
+from . import seccomp
+from .limits import Limits, apply
+
+STUDENT = 1000  # user and group number inside
+HOME, WORK = "/home/student", "/home/student/work"
+# A folder of the one tmpfs -> where it is seen. All share the limit on disk_bytes.
+_FOLDERS = {"tmp": "/tmp", "shm": "/dev/shm", "home": HOME}
+_PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus")
+
+
+class BadFileName(ValueError):
+    """A submission's file would not land in the working folder."""
+
+
+def leave() -> None:
+    """Take the calling process out of its parent's world; its next child is pid 1 of the new one."""
+    uid, gid = os.getuid(), os.getgid()
+    ns.prctl(ns.PR_SET_DUMPABLE, 1)  # or the kernel does not let us write our own uid_map
+    ns.unshare(ns.OWN_WORLD)
+    ns.map_user(uid, gid, STUDENT, STUDENT)
+
+
+def settle(limits: Limits) -> None:
+    """Called by pid 1 of the new world: own mounts and network, no further user namespaces."""
+    os.setsid()
+    ns.mount("none", "/", flags=ns.MS_REC | ns.MS_PRIVATE)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # when the machine runs out of memory, this goes first
+    private_proc()
+    private_disk(limits.disk_bytes)
+    ns.bring_up_loopback()  # ipykernel and multiprocessing talk to themselves over it; it leads nowhere
+    socket.sethostname("sandbox")
+
+
+def private_proc() -> None:
+    """A /proc of the new pid namespace; where the machine forbids that, none, for the old one shows other processes."""
+    with contextlib.suppress(OSError), open("/proc/sys/user/max_user_namespaces", "w") as file:
+        file.write("0")
+    try:
+        ns.mount("proc", "/proc", "proc", ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC)
+    except OSError:
+        ns.mount("none", "/proc", "tmpfs", ns.MS_RDONLY | ns.MS_NOSUID | ns.MS_NODEV, "size=4k")
+        return
+    for name in _PROC_READ_ONLY:
+        if os.path.exists(f"/proc/{name}"):
+            ns.read_only(f"/proc/{name}")
+
+
+def private_disk(nbytes: int) -> None:
+    """One tmpfs of `nbytes` for /tmp, /dev/shm, home and the working folder."""
+    flags = ns.MS_NOSUID | ns.MS_NODEV
+    ns.mount("none", "/tmp", "tmpfs", flags, f"size={nbytes},nr_inodes=16384,mode=755")
+    for name, seen_at in _FOLDERS.items():
+        os.mkdir(f"/tmp/{name}", 0o700)
+        if seen_at != "/tmp":
+            ns.mount(f"/tmp/{name}", seen_at, flags=ns.MS_BIND)
+    os.mkdir(WORK)
+    ns.mount("/tmp/tmp", "/tmp", flags=ns.MS_BIND)  # last: it covers the way to the others
+    os.chdir(WORK)
+
+
+def write_files(files: Mapping[str, bytes], folder: str = WORK) -> None:
+    """Put the submission's files into the working folder. Names are relative paths without `..`."""
+    for name, data in files.items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+            raise BadFileName(f"{name!r} leads out of the working folder: expected something like 'data/points.csv'")
+        target = os.path.join(folder, *path.parts)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
+            file.write(data)
+
+
+def lock(limits: Limits) -> None:
+    """The last step before a stranger's code: limits, no capabilities, no way to get any, fewer system calls."""
+    apply(limits)
+    ns.prctl(ns.PR_SET_NO_NEW_PRIVS, 1)
+    ns.drop_capabilities()
+    ns.prctl(ns.PR_SET_PDEATHSIG, 9)  # after the capabilities: giving them up resets it
+    seccomp.deny()
+
+
+def close_fds(keep: set[int]) -> None:
+    """Close every descriptor from 3 up but those in `keep`; 0, 1 and 2 become /dev/null."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    low = 3
+    for fd in sorted(f for f in keep if f > 2):
+        os.closerange(low, fd)
+        low = fd + 1
+    os.closerange(low, os.sysconf("SC_OPEN_MAX"))

@@ -1,0 +1,56 @@
+"""Where do the sockets of this process live, and who sweeps up after a process that was killed?"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+_PREFIX = "ckptlib-"
+_LONGEST = 60  # a unix socket's path has at most 107 bytes
+_making = threading.Lock()
+_mine: dict[int, tuple[Path, int]] = {}  # process id -> its folder and the lock on it: a forked process needs its own
+
+
+def _base() -> Path:
+    base = tempfile.gettempdir()
+    return Path(base if len(base) <= _LONGEST else "/tmp")
+
+
+def mine() -> Path:
+    """This process's own folder (mode 700), removed when it ends; if it is killed, by the next one that starts."""
+    with _making:
+        if os.getpid() not in _mine:
+            sweep()
+            path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-", dir=_base()))
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _mine[os.getpid()] = path, lock
+            atexit.register(_remove, os.getpid(), path)
+        return _mine[os.getpid()][0]
+
+
+def _remove(owner: int, path: Path) -> None:
+    if os.getpid() == owner:  # a forked process inherits the handler, not the folder
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def sweep() -> None:
+    """Remove this user's folders that no living process has locked."""
+    for path in _base().glob(f"{_PREFIX}{os.getuid()}-*"):
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            if os.fstat(lock).st_uid == os.getuid():
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+        except BlockingIOError:
+            pass  # its process lives
+        finally:
+            os.close(lock)

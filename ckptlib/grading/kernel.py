@@ -1,0 +1,99 @@
+"""How does a Jupyter kernel start in a process that was forked, on sockets that somebody else opened?"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Mapping
+
+import zmq
+from ipykernel.heartbeat import Heartbeat
+from ipykernel.kernelapp import IPKernelApp
+from traitlets import Dict
+from traitlets.config import Config
+
+from .sockets import CHANNELS, port
+
+
+class _OpenHeartbeat(Heartbeat):
+    fd = -1
+
+    def _try_bind_socket(self) -> None:
+        _listen(self.socket, self.fd)
+
+
+class ForkedKernelApp(IPKernelApp):
+    """IPKernelApp that listens on file descriptors which it was given, and leaves no file behind.
+
+    The client made the sockets, in a folder that this process does not see: it can neither replace nor delete them.
+    """
+
+    listening = Dict(help="port number -> file descriptor of a listening unix socket")
+
+    def _try_bind_socket(self, s: zmq.Socket, port: int) -> int:
+        _listen(s, self.listening[port])
+        return port
+
+    def init_heartbeat(self) -> None:
+        if self.hb_port in self.listening:
+            self.heartbeat = _OpenHeartbeat(zmq.Context(), (self.transport, self.ip, self.hb_port))
+            self.heartbeat.fd = self.listening[self.hb_port]
+            self.heartbeat.start()
+
+    def init_iopub(self, context: zmq.Context) -> None:
+        context.setsockopt(zmq.SNDHWM, 0)  # never drop a message because the client is slow: it might be the answer
+        super().init_iopub(context)
+
+    def init_control(self, context: zmq.Context) -> None:
+        super().init_control(context)
+        # The debugger's own connection to the kernel goes by path: it would be tried again and again, forever.
+        self.debug_shell_socket.close()
+        self.debug_shell_socket = context.socket(zmq.DEALER)
+
+    def init_connection_file(self) -> None:
+        """There is none."""
+
+    def write_connection_file(self, **kwargs: object) -> None:
+        """There is none."""
+
+
+def _listen(s: zmq.Socket, fd: int) -> None:
+    s.setsockopt(zmq.USE_FD, fd)
+    s.bind(f"ipc:///nowhere/{fd}")  # with USE_FD the path is not used, but it must look like one
+
+
+def configuration(key: str) -> Config:
+    """What an unattended kernel does not need is off: history (a database and a thread), banners, logs, colors stay."""
+    config = Config()
+    config.Session.key = key.encode()
+    config.HistoryManager.enabled = False
+    config.HistoryManager.hist_file = ":memory:"
+    config.ForkedKernelApp.log_level = 50
+    config.InlineBackend.figure_formats = {"png"}
+    return config
+
+
+def start(key: str, fds: Mapping[str, int]) -> None:
+    """Run a kernel in this process until it ends. fds: channel -> listening socket; "hb" may be missing."""
+    reseed()
+    sys.path.insert(0, "")  # as in any notebook: what lies beside it can be imported
+    ports = {f"{channel}_port": port(channel) for channel in CHANNELS}
+    app = ForkedKernelApp.instance(
+        config=configuration(key),
+        transport="ipc",
+        ip="/nowhere/kernel",
+        listening={port(channel): fd for channel, fd in fds.items()},
+        **ports,
+    )
+    app.initialize([])
+    app.start()
+
+
+def reseed() -> None:
+    """Children of one warm process must not draw the same numbers. Only what was imported already is seeded."""
+    random.seed(os.urandom(16))
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(int.from_bytes(os.urandom(4), "little"))
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)

@@ -1,0 +1,154 @@
+"""What happens when a submission is run and asked? A transcript: outputs, answers, what it used, what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .driver import Driver, Outcome
+from .limits import Limits
+from .sandbox import Sandbox, default
+
+Transcript = dict[str, Any]  # plain JSON: see `run`
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell to be run."""
+
+    id: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """Code whose one answer carries `nonce`, which nobody in the kernel knew before."""
+
+    name: str
+    code: str
+    nonce: str
+
+
+def run(
+    cells: Sequence[Cell],
+    questions: Sequence[Question],
+    files: Mapping[str, bytes],
+    limits: Limits,
+    sandbox: Sandbox | None = None,
+) -> Transcript:
+    """Run all cells in a fresh kernel, then ask. Whatever the code does, this ends soon after `limits.wall_seconds`.
+
+    Returns {"cells": {id: {"status", "outputs", "seconds", "why"}},
+             "questions": {name: {"answer", "reason", "seconds", "rss_before", "rss_peak"}},
+             "resources": {"peak_rss", "baseline_rss", "cpu_seconds", "wall_seconds", "processes", "kernels"},
+             "events": [sentence], "sandboxed": bool, "warning": why it was not, else ""}.
+    A cell or question that takes the kernel down is left out of the next kernel; the others are run again there.
+    """
+    return _Run(cells, questions, files, limits, sandbox or default()).go()
+
+
+class _Run:
+    def __init__(self, cells, questions, files, limits, sandbox) -> None:
+        self._cells, self._questions, self._files = cells, questions, files
+        self._limits, self._sandbox = limits, sandbox
+        self._started = time.monotonic()
+        self._deadline = self._started + limits.wall_seconds
+        self._culprits: set[str] = set()  # cells that are not run again
+        skipped = {"status": "skipped", "outputs": [], "seconds": 0.0, "why": ""}
+        self.cells = {cell.id: dict(skipped) for cell in cells}
+        self.questions: dict[str, dict] = {}
+        self.events: list[str] = []
+        self.resources = {"peak_rss": 0, "baseline_rss": 0, "cpu_seconds": 0.0, "processes": 0, "kernels": 0}
+
+    def go(self) -> Transcript:
+        while not self._one_kernel():
+            if time.monotonic() > self._deadline:
+                self.events.append(f"the submission's {self._limits.wall_seconds:g} s were over: the rest was left out")
+                break
+        for question in self._questions:
+            self.questions.setdefault(question.name, _no_answer("wall time"))
+        self.resources["wall_seconds"] = time.monotonic() - self._started
+        plain = {"cells": self.cells, "questions": self.questions, "resources": self.resources, "events": self.events}
+        return {**plain, "sandboxed": self._sandbox.sandboxed, "warning": self._sandbox.warning}
+
+    def _one_kernel(self) -> bool:
+        """One kernel's life; True when nothing is left to do."""
+        self.resources["kernels"] += 1
+        driver = Driver(self._sandbox.kernel(self._limits, self._files), self._limits)
+        try:
+            ready = driver.get_ready(self._deadline)
+            if ready.fatal:
+                raise RuntimeError(f"a fresh kernel {ready.sentence}: is the machine out of memory?")
+            return self._all_cells(driver) and self._all_questions(driver)
+        finally:
+            self._account(driver)
+
+    def _all_cells(self, driver: Driver) -> bool:
+        for cell in self._cells:
+            if cell.id in self._culprits:
+                continue
+            outcome = driver.run(cell.source, self._deadline)
+            self.cells[cell.id] = {
+                "status": outcome.status,
+                "outputs": outcome.outputs,
+                "seconds": outcome.seconds,
+                "why": outcome.why,
+            }
+            driver.stray_answers += len(outcome.answers)
+            self._tell(f"cell {cell.id!r}", outcome)
+            if outcome.status in ("timeout", "died"):
+                self._culprits.add(cell.id)  # if another kernel is needed, it need not wait for this cell again
+            if outcome.fatal:
+                return False
+            if time.monotonic() > self._deadline:
+                return False
+        return True
+
+    def _all_questions(self, driver: Driver) -> bool:
+        for question in self._questions:
+            if question.name in self.questions:
+                continue
+            before = driver.watchdog.open_window()
+            outcome = driver.run(question.code, self._deadline)
+            result = _answered(question, outcome)
+            measured = {"seconds": outcome.seconds, "rss_before": before, "rss_peak": driver.watchdog.close_window()}
+            self.questions[question.name] = result | measured
+            self._tell(f"question {question.name!r}", outcome)
+            if outcome.fatal or time.monotonic() > self._deadline:
+                return False
+        return True
+
+    def _tell(self, what: str, outcome: Outcome) -> None:
+        if outcome.sentence:
+            sentence = f"{what} {outcome.sentence}"
+            if sentence not in self.events:
+                self.events.append(sentence)
+
+    def _account(self, driver: Driver) -> None:
+        ended = driver.close() or {}
+        if driver.stray_answers:
+            self.events.append("an answer was shown by a cell that was not asked for one: it was not counted")
+        seen, watchdog = self.resources, driver.watchdog
+        seen["cpu_seconds"] += max(ended.get("cpu", 0.0), watchdog.cpu)
+        seen["peak_rss"] = max(seen["peak_rss"], watchdog.peak, ended.get("peak", 0))
+        seen["baseline_rss"] = watchdog.baseline
+        seen["processes"] = max(seen["processes"], watchdog.processes)
+
+
+def _no_answer(reason: str) -> dict:
+    return {"answer": None, "reason": reason, "seconds": 0.0, "rss_before": 0, "rss_peak": 0}
+
+
+def _answered(question: Question, outcome: Outcome) -> dict:
+    """The one answer with the right nonce, under the right request; anything else is a reason."""
+    if outcome.status in ("timeout", "died"):
+        return _no_answer(outcome.why)
+    if len(outcome.answers) > 1:
+        return _no_answer("several answers")
+    if not outcome.answers:
+        return _no_answer("error" if outcome.status == "error" else "no answer")
+    if outcome.answers[0].get("nonce") != question.nonce:
+        return _no_answer("a forged answer")
+    return _no_answer("") | {"answer": outcome.answers[0]}

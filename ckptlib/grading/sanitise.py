@@ -1,0 +1,143 @@
+"""What of a student's output may be shown in somebody else's browser? Text and images; nothing that could run.
+
+Feedback pages and the notebooks in autograded/ hold only what comes out of here: Formgrader shows those in the
+instructor's browser, with the instructor's cookies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import nbformat
+
+from .images import IMAGES
+
+LONGEST_TEXT = 20_000  # characters of one output
+LONGEST_IMAGE = 8 * 2**20  # characters, encoded
+MOST_OUTPUTS = 100  # of one cell
+ROOM = 12 * 2**20  # bytes of all outputs of one cell
+
+
+def outputs(found: Any, room: int = ROOM) -> list[nbformat.NotebookNode]:
+    """nbformat outputs, from a kernel that may lie about everything -> outputs that are safe to render.
+
+    Kept: streams, text/plain, errors, PNG, JPEG, and SVG as an <img>, in which no script runs. Doing it twice changes
+    nothing.
+    """
+    found = found if isinstance(found, (list, tuple)) else []
+    kept: list[dict] = []
+    for index, output in enumerate(found):
+        if index == MOST_OUTPUTS:
+            kept.append(_stream("stderr", f"[{len(found) - index:,} more outputs of this cell are not shown]\n"))
+            break
+        safe = _output(output) if isinstance(output, dict) else None
+        if safe is None:
+            continue
+        room -= nbytes(safe)
+        if room < 0:
+            kept.append(_stream("stderr", "[the rest is not shown: the outputs of this cell are too large]\n"))
+            break
+        kept.append(safe)
+    return [nbformat.from_dict(output) for output in _joined(kept)]
+
+
+def nbytes(output: dict) -> int:
+    """About how many bytes an output adds to a page."""
+    texts = [output.get("text", ""), *output.get("traceback", ()), *output.get("data", {}).values()]
+    return sum(len(text) for text in texts)
+
+
+def text(value: Any, longest: int = LONGEST_TEXT) -> str:
+    """A string or nbformat's list of strings -> text that can be written as UTF-8; cut, with a note, where too long."""
+    if isinstance(value, (list, tuple)):
+        value = "".join(part for part in value if isinstance(part, str))
+    if not isinstance(value, str):
+        return ""
+    extra = len(value) - longest
+    if extra > 0:
+        half = longest // 2 - 30  # the end matters: the error stands there
+        value = f"{value[:half]}\n[… {extra + 60:,} characters are not shown …]\n{value[-half:]}"
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+# Unpaired surrogates cannot be written to a file; control characters other than tab, newline, return and escape are
+# no text. The bidirectional controls would let code look like other code.
+_CONTROL = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+
+
+def markdown(source: str) -> str:
+    """A student's own markdown, for a notebook that Formgrader renders: plain prose as it is, anything else as code.
+
+    Markdown may hold HTML, javascript: links, and TeX whose \\href is a link too.
+    """
+    source = text(source, 5 * LONGEST_TEXT)
+    if not re.search(r"[<\]\\&]", source):
+        return source
+    fence = "`" * (max([2, *map(len, re.findall("`+", source))]) + 1)
+    return f"{fence}\n{source}\n{fence}"
+
+
+# ---- one output -----------------------------------------------------------------------------------------------------
+def _output(output: dict) -> dict | None:
+    match output.get("output_type"):
+        case "stream":
+            name = "stderr" if output.get("name") == "stderr" else "stdout"
+            return _stream(name, text(output.get("text", "")))
+        case "error":
+            lines = output.get("traceback")
+            found = text("\n".join(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else "")
+            names = {key: text(output.get(key, ""), 2000) for key in ("ename", "evalue")}
+            return {"output_type": "error", **names, "traceback": found.split("\n")}
+        case "display_data" | "execute_result" as kind:
+            data = _data(output.get("data"))
+            safe = {"output_type": kind, "data": data, "metadata": {}}
+            if kind == "execute_result":
+                count = output.get("execution_count")
+                safe["execution_count"] = count if type(count) is int else None
+            return safe if data else None
+    return None
+
+
+def _stream(name: str, found: str) -> dict:
+    return {"output_type": "stream", "name": name, "text": found}
+
+
+def _data(found: Any) -> dict[str, str]:
+    """The best image, and the text that every output has beside it."""
+    if not isinstance(found, dict):
+        return {}
+    data = {}
+    if "text/plain" in found:
+        data["text/plain"] = text(found["text/plain"])
+    for mime, (show, shown_as) in IMAGES.items():
+        if mime in found:
+            shown, reason = show(text(found[mime], LONGEST_IMAGE))
+            if shown:
+                return {**data, shown_as: shown}
+            if reason:
+                data["text/plain"] = f"[{reason}]"
+    if not data and found:
+        data["text/plain"] = "[an output without text is not shown]"
+    return data
+
+
+def _joined(kept: Iterable[dict]) -> list[dict]:
+    """Neighbouring pieces of one stream become one output, as notebooks show them."""
+    joined: list[dict] = []
+    for output in kept:
+        last = joined[-1] if joined else {}
+        if output["output_type"] == "stream" == last.get("output_type") and output["name"] == last["name"]:
+            last["text"] += output["text"]
+        else:
+            joined.append(output)
+    for output in joined:
+        if "text" in output:
+            output["text"] = text(_overwritten(output["text"]))
+    return joined
+
+
+def _overwritten(found: str) -> str:
+    """A progress bar returns to the start of its line: only what it wrote last is kept."""
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in found.split("\n"))

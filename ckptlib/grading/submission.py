@@ -1,0 +1,104 @@
+"""What did a student hand in? Files, read without following a link, waiting for a pipe or filling the memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LARGEST_FILE = 20 * 2**20
+LARGEST = 40 * 2**20  # bytes in all
+MOST_FILES = 300
+_DEEPEST = 8
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_IGNORED = {"__pycache__", ".ipynb_checkpoints", ".git", ".DS_Store", "feedback"}
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A student's files by their path in the folder, and what was left out of it."""
+
+    student: str
+    files: dict[str, bytes]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def digest(self) -> str:
+        """Changes when the student hands in something else; a new timestamp alone runs nobody's code again."""
+        state = hashlib.sha256()
+        for name, raw in sorted(self.files.items()):
+            if name != "timestamp.txt":
+                state.update(f"{name}\0{len(raw)}\0".encode())
+                state.update(raw)
+        state.update("\0".join(self.notes).encode())
+        return state.hexdigest()
+
+
+def read(folder: str | Path, student: str) -> Submission:
+    """Read a submitted folder. Nothing in it can raise, block or lead outside it: what is odd is a note."""
+    reader = _Reader()
+    try:
+        reader.folder(os.open(folder, _FOLDER), "", 0)
+    except OSError as error:
+        reader.notes.append(f"the submission cannot be read: {error.strerror}")
+    return Submission(student, reader.files, reader.notes)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.notes: list[str] = []
+        self.room = LARGEST
+
+    def folder(self, handle: int, prefix: str, depth: int) -> None:
+        """Entries are opened relative to their folder's descriptor, so that nobody can swap a folder for a link."""
+        try:
+            for name in sorted(os.listdir(handle)):
+                if name not in _IGNORED and not name.endswith(".pyc"):
+                    self._entry(handle, name, prefix + name, depth)
+        finally:
+            os.close(handle)
+
+    def _entry(self, handle: int, name: str, path: str, depth: int) -> None:
+        shown = path.encode(errors="replace").decode()[:100]
+        try:
+            mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode):
+                self._subfolder(handle, name, path, depth)
+            elif stat.S_ISREG(mode):
+                self._file(handle, name, path, shown)
+            else:
+                self.notes.append(f"{shown} is {_kind(mode)}: left out")
+        except OSError as error:
+            self.notes.append(f"{shown} cannot be read: {error.strerror}")
+
+    def _subfolder(self, handle: int, name: str, path: str, depth: int) -> None:
+        if depth < _DEEPEST:
+            self.folder(os.open(name, _FOLDER, dir_fd=handle), f"{path}/", depth + 1)
+        else:
+            self.notes.append(f"folders nested more than {_DEEPEST} deep were left out")
+
+    def _file(self, handle: int, name: str, path: str, shown: str) -> None:
+        if len(self.files) >= MOST_FILES:
+            if not any(note.startswith("more than") for note in self.notes):
+                self.notes.append(f"more than {MOST_FILES} files: the others were left out")
+            return
+        if shown != path or not path.isprintable() or len(path) > 200:
+            self.notes.append(f"{shown!r} is no usable file name: left out")
+            return
+        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb") as file:
+            most = min(LARGEST_FILE, self.room)
+            raw = file.read(most + 1)
+        if len(raw) > most:
+            self.notes.append(f"{shown} is too large: one file may have {LARGEST_FILE:,} bytes, all {LARGEST:,}. Left out")
+            return
+        self.room -= len(raw)
+        self.files[path] = raw
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a link"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"

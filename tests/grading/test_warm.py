@@ -1,0 +1,176 @@
+"""Who lives how long? The warm process, its kernels and its files, when workers come, go and are killed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from printed import text
+
+from ckptlib.grading import folder, sandbox as sandbox_module, watchdog
+from ckptlib.grading.limits import Limits
+from ckptlib.grading.plain import Unconfined
+from ckptlib.grading.run import Cell, run
+from ckptlib.grading.sandbox import Sandbox, SandboxUnavailable
+
+WORKER = """
+import sys, time
+from ckptlib.grading.limits import Limits
+from ckptlib.grading.process import KernelProcess
+from ckptlib.grading.sandbox import Sandbox
+from ckptlib.grading.folder import mine
+sandbox = Sandbox(sys.argv[1]) if len(sys.argv) > 1 else Sandbox.start(preload=())
+kernels = [sandbox.kernel(Limits()) for _ in range(2)]
+[kernel.settle() for kernel in kernels]
+print(mine(), sandbox.pid or 0, *(kernel.pid for kernel in kernels), flush=True)
+time.sleep(1000)
+"""
+
+
+def worker(*arguments: str) -> tuple[subprocess.Popen, Path, list[int]]:
+    process = subprocess.Popen([sys.executable, "-c", WORKER, *arguments], stdout=subprocess.PIPE, text=True)
+    place, *pids = process.stdout.readline().split()
+    return process, Path(place), [int(pid) for pid in pids if pid != "0"]
+
+
+def running(pids: list[int]) -> list[int]:
+    """Those that still run after a moment's patience."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        pids = [pid for pid in pids if _state(pid) not in ("", "Z")]
+        if not pids:
+            break
+        time.sleep(0.02)
+    return pids
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def test_a_killed_worker_takes_everything_with_it(need):
+    need("bubblewrap")
+    process, place, (warm, *kernels) = worker()
+    everybody = watchdog.tree(warm)
+    assert set(kernels) < set(everybody) and len(everybody) == 6  # bubblewrap, warm, two keepers, two kernels
+    process.kill()
+    process.wait()
+    assert running(everybody) == []
+    assert place.exists()
+    folder.sweep()  # as the next worker does when it starts
+    assert not place.exists()
+
+
+def test_workers_share_a_warm_process(sandbox):
+    process, place, kernels = worker(sandbox.address)
+    assert set(kernels) <= set(watchdog.tree(sandbox.pid))
+    process.kill()
+    process.wait()
+    assert running(kernels) == []
+    assert sandbox.alive()
+    assert text(run([Cell("a", "print(1)")], [], {}, Limits(), sandbox)["cells"]["a"]["outputs"]) == "1\n"
+
+
+def test_a_folder_in_use_is_not_swept():
+    place = folder.mine()
+    folder.sweep()
+    assert place.exists() and place.stat().st_mode & 0o777 == 0o700
+    assert len(str(place)) < 80
+
+
+def test_started_by_a_thread_that_ends(need):
+    need("bubblewrap")
+    started = []
+    thread = threading.Thread(target=lambda: started.append(Sandbox.start(preload=())))
+    thread.start()
+    thread.join()
+    with started[0] as sandbox:
+        time.sleep(0.3)  # bubblewrap's --die-with-parent means the thread
+        assert sandbox.alive()
+        outputs = run([Cell("a", "print(1)")], [], {}, Limits(), sandbox)["cells"]["a"]["outputs"]
+        assert text(outputs) == "1\n"
+    assert running([sandbox.pid]) == []
+
+
+def test_a_dead_warm_process_is_replaced(need, monkeypatch):
+    need("bubblewrap")
+    monkeypatch.setattr(sandbox_module, "_default", {})
+    monkeypatch.setattr("ckptlib.grading.warm.PRELOAD", [])
+    first = sandbox_module.default()
+    os.kill(first.pid, signal.SIGKILL)
+    assert running([first.pid]) == []
+    with pytest.raises(OSError):
+        first.kernel(Limits())
+    second = sandbox_module.default()
+    assert second is not first and second.alive()
+    second.close()
+
+
+def test_without_bubblewrap_it_says_so_and_still_limits(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(sandbox_module, "_default", {})
+    with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
+        Sandbox.start()
+    with pytest.warns(RuntimeWarning, match="NOT ISOLATED"):
+        plain = sandbox_module.default()
+    assert isinstance(plain, Unconfined)
+    cells = [
+        Cell("work", "import os; print(os.listdir('.'), 'CANVAS_TOKEN' in os.environ)"),
+        Cell("loop", "while True: pass"),
+        Cell("dies", "import os; os._exit(1)"),
+        Cell("big", "x = bytearray(3 << 30)"),
+        Cell("last", "print('last')"),
+    ]
+    monkeypatch.setenv("CANVAS_TOKEN", "secret")
+    transcript = run(cells, [], {"a.txt": b""}, Limits(cell_seconds=1), plain)
+    assert not transcript["sandboxed"] and "bubblewrap is missing" in transcript["warning"]
+    assert [c["status"] for c in transcript["cells"].values()] == ["ok", "timeout", "died", "error", "ok"]
+    assert text(transcript["cells"]["work"]["outputs"]) == "['a.txt'] False\n"
+
+
+def test_a_machine_without_user_namespaces_is_told_apart(need, monkeypatch):
+    need("bubblewrap")
+    monkeypatch.setattr("ckptlib.grading.view.command", lambda *a: ["/bin/sh", "-c", "echo bwrap: No permissions; exit 1"])
+    with pytest.raises(SandboxUnavailable, match="No permissions"):
+        Sandbox.start()
+
+
+def readable_by_all(path: Path) -> list[str]:
+    """bubblewrap's options that show `path` to every user, wherever it lies."""
+    shut = [p for p in reversed(path.parents) if not p.stat().st_mode & 0o001]
+    if not shut:
+        return []
+    between = [p for p in reversed(path.parents) if p.is_relative_to(shut[0]) and p != shut[0]]
+    options = ["--perms", "0755", "--tmpfs", str(shut[0])]
+    for parent in between:
+        options += ["--perms", "0755", "--dir", str(parent)]
+    return [*options, "--ro-bind", str(path), str(path)]
+
+
+def test_the_walls_stand_for_an_ordinary_user_too(need, root, tmp_path):
+    need("bubblewrap")
+    if os.geteuid() != 0:
+        pytest.skip("this whole suite already runs as an ordinary user")
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is needed to become another user")
+    shutil.chown(tmp_path, 54321, 54321)
+    command = ["bwrap", "--dev-bind", "/", "/", *readable_by_all(Path(sys.base_prefix)), "--"]
+    command += ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
+    command += [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/t"]
+    command += [str(root / "tests/grading/test_sandbox.py"), str(root / "tests/grading/test_run.py")]
+    command += ["-k", "signalled or siblings or network or rights or visible or next_does or peak or exits or bytes or disk"]
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(tmp_path.parent.parent)}
+    environment.pop("PYTEST_ADDOPTS", None)
+    environment["TMPDIR"] = "/tmp"
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=root)
+    assert done.returncode == 0, textwrap.shorten(done.stdout[-3000:], 3000) + done.stderr[-1000:]
+    assert "10 passed" in done.stdout, done.stdout[-500:]
