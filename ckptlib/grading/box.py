@@ -70,13 +70,19 @@ def private_disk(nbytes: int) -> None:
     os.chdir(WORK)
 
 
+def inside(name: str) -> bool:
+    """Is this the name of a file in the working folder, or in a folder in it?"""
+    path = PurePosixPath(name)
+    plain = not path.is_absolute() and ".." not in path.parts and path.parts != ()
+    return plain and "\0" not in name and all(len(os.fsencode(part)) < 256 for part in path.parts)
+
+
 def write_files(files: Mapping[str, bytes], folder: str = WORK) -> None:
     """Put the submission's files into the working folder. Names are relative paths without `..`."""
     for name, data in files.items():
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+        if not inside(name):
             raise BadFileName(f"{name!r} leads out of the working folder: expected something like 'data/points.csv'")
-        target = os.path.join(folder, *path.parts)
+        target = os.path.join(folder, *PurePosixPath(name).parts)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "wb") as file:
             file.write(data)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from typing import Any
 
 import numpy as np
 import torch
 
+from . import asking, verdict  # noqa: F401 - their code is looked at, too
 from .data import encode
 from .given import Given
 
@@ -27,9 +29,24 @@ def sing(seed: int) -> Any:
             "gradient": grad,
             "unequal": [a.equal(a + 1), torch.allclose(a, a + 1), bool(np.array_equal(a.numpy(), a.numpy() + 1))],
             "python": [len(range(size)), sum(range(size)), size == size + 1, isinstance(size, str), _asserts()],
+            "builtins": [type(f).__name__ for f in (len, isinstance, abs, all, any, sum, id, hash, repr)],
+            "grading": _digest(),
             "saved": [ck.saved_tensors(lambda: x * x).nbytes, ck.saved_tensors(lambda: x * 3).nbytes],
         }
     )
+
+
+def _digest() -> str:
+    """Of all code that takes part in asking: a function that was replaced has other code."""
+    text = []
+    for name in ("asking", "canary", "data", "given", "probes", "verdict"):
+        module = vars(sys.modules[f"{__package__}.{name}"])
+        owners = [module, *(vars(thing) for thing in module.values() if isinstance(thing, type))]
+        for owner in owners:
+            for key, thing in sorted(owner.items()):
+                code = getattr(thing, "__code__", None)
+                text.append(f"{name} {key} {code and (code.co_code, code.co_names, code.co_filename[-20:])}")
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
 
 def _asserts() -> bool:

@@ -40,8 +40,12 @@ class Driver:
 
     def __init__(self, process: KernelProcess, limits: Limits) -> None:
         self._process, self._limits = process, limits
-        self.watchdog = Watchdog(process, limits)
-        self._talk = Conversation(process.connection_info, limits.cell_output_bytes + 16 * MIB)
+        try:
+            self.watchdog = Watchdog(process, limits)
+            self._talk = Conversation(process.connection_info, limits.cell_output_bytes + 16 * MIB)
+        except BaseException:
+            process.close()
+            raise
         self._outputs = Outputs(limits)
         self._garbage = 0
         self._over_deadline = True  # is the submission's end nearer than the cell's?

@@ -24,7 +24,7 @@ from .watchdog import PERIOD, Watchdog
 
 
 class SandboxProvisioner(KernelProvisionerBase):
-    """Starts kernels in the sandbox. The kernelspec's command is not used: the kernel is always this Python's ipykernel."""
+    """Starts kernels in the sandbox. The kernelspec's command is not used: it is always this Python's ipykernel."""
 
     cold = Bool(False, help="start a process for this kernel alone, with nothing imported").tag(config=True)
     limits = Dict(help="fields of ckptlib.grading.limits.Limits").tag(config=True)

@@ -133,7 +133,7 @@ def collect(course: Course, assignment: str, tell: Callable[[str], None] = print
         raise CkptError(f"there is no gradebook at {file}: grade first (ckptlib grade {assignment})")
     try:
         with OneGradebook(url, course.directory.course_id, tell) as gradebook:
-            report = from_gradebook(gradebook, assignment)
+            report = gradebook.patiently(lambda: from_gradebook(gradebook, assignment))
     except OperationalError as error:
         raise CkptError(f"the gradebook cannot be read: {str(error.orig).strip().splitlines()[0]}") from None
     report.tasks = _in_order(report.tasks, course, assignment)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import box
 from .driver import Driver, Outcome
 from .limits import Limits
 from .sandbox import Sandbox, default
@@ -51,15 +52,14 @@ def run(
 
 class _Run:
     def __init__(self, cells, questions, files, limits, sandbox) -> None:
-        self._cells, self._questions, self._files = cells, questions, files
-        self._limits, self._sandbox = limits, sandbox
+        self._cells, self._questions, self._limits, self._sandbox = cells, questions, limits, sandbox
         self._started = time.monotonic()
         self._deadline = self._started + limits.wall_seconds
         self._culprits: set[str] = set()  # cells that are not run again
         skipped = {"status": "skipped", "outputs": [], "seconds": 0.0, "why": ""}
         self.cells = {cell.id: dict(skipped) for cell in cells}
         self.questions: dict[str, dict] = {}
-        self.events: list[str] = []
+        self._files, self.events = _fitting(files, limits)
         self.resources = {"peak_rss": 0, "baseline_rss": 0, "cpu_seconds": 0.0, "processes": 0, "kernels": 0}
 
     def go(self) -> Transcript:
@@ -79,9 +79,9 @@ class _Run:
         driver = Driver(self._sandbox.kernel(self._limits, self._files), self._limits)
         try:
             ready = driver.get_ready(self._deadline)
-            if ready.fatal:
+            if ready.fatal and time.monotonic() < self._deadline:
                 raise RuntimeError(f"a fresh kernel {ready.sentence}: is the machine out of memory?")
-            return self._all_cells(driver) and self._all_questions(driver)
+            return not ready.fatal and self._all_cells(driver) and self._all_questions(driver)
         finally:
             self._account(driver)
 
@@ -135,6 +135,22 @@ class _Run:
         seen["peak_rss"] = max(seen["peak_rss"], watchdog.peak, ended.get("peak", 0))
         seen["baseline_rss"] = watchdog.baseline
         seen["processes"] = max(seen["processes"], watchdog.processes)
+
+
+def _fitting(files: Mapping[str, bytes], limits: Limits) -> tuple[dict[str, bytes], list[str]]:
+    """The files that a sandbox can hold, and a sentence for each other one: a bad file must not stop the rest."""
+    kept: dict[str, bytes] = {}
+    events = []
+    room = limits.disk_bytes // 2
+    for name, data in files.items():
+        if not box.inside(name):
+            events.append(f"the file {name!r} was left out: its name leads out of the working folder")
+        elif len(data) > min(limits.file_bytes, room):
+            events.append(f"the file {name!r} was left out: {len(data)} bytes are too many")
+        else:
+            kept[name] = data
+            room -= len(data)
+    return kept, events
 
 
 def _no_answer(reason: str) -> dict:

@@ -119,9 +119,9 @@ def _launch(address: str, preload: Sequence[str] | None) -> tuple[subprocess.Pop
     from .view import command
 
     read, lifeline = os.pipe()
-    pipes = [read]
+    pipes = [read, os.pidfd_open(os.getpid())]  # the pidfd tells of our death even if a forked copy holds the lifeline
     with open_listener(address) as listener:
-        arguments = ["-m", "ckptlib.grading.warm", "--listener", str(listener.fileno()), "--lifeline", str(read)]
+        arguments = ["-m", "ckptlib.grading.warm", "--listener", str(listener.fileno()), "--lifeline", *map(str, pipes)]
         arguments += [] if preload is None else ["--preload", *preload]
         started: list[subprocess.Popen | BaseException] = []
         ready = threading.Event()
@@ -176,6 +176,8 @@ def default() -> Sandbox | Unconfined:
     with _starting:
         found = _default.get(os.getpid())
         if found is None or not found.alive():
+            if found is not None:
+                found.close()
             try:
                 found = Sandbox.start()
             except SandboxUnavailable as why:

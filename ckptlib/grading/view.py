@@ -83,6 +83,18 @@ def _etc_files(pipes: list[int]) -> list[str]:
     return arguments
 
 
+def _fonts() -> list[str]:
+    """matplotlib's list of fonts, if this user has one: to make it takes as long as to import the rest of matplotlib."""
+    caches = [os.environ.get("MPLCONFIGDIR"), os.environ.get("XDG_CACHE_HOME"), Path.home() / ".cache"]
+    folders = [Path(cache) / name for cache in caches if cache for name in ("", "matplotlib")]
+    found = {path.name: path for folder in folders for path in folder.glob("fontlist-v*.json")}
+    inside = ENVIRONMENT["MPLCONFIGDIR"]
+    arguments = ["--perms", "1777", "--dir", inside] if found else []
+    for name, path in found.items():
+        arguments += ["--ro-bind", str(path), f"{inside}/{name}"]
+    return arguments
+
+
 def command(python_arguments: list[str], pipes: list[int]) -> list[str]:
     """The bubblewrap command line. Descriptors that it will read are added to `pipes`: pass them on, then close them.
 
@@ -102,6 +114,7 @@ def command(python_arguments: list[str], pipes: list[int]) -> list[str]:
         arguments += ["--ro-bind", str(path), str(path)]
     for path in ("/tmp", HOME):  # for what is imported before the first fork; each child has its own instead
         arguments += ["--perms", "1777", "--size", str(16 * 2**20), "--tmpfs", path]
+    arguments += _fonts()
     arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--chdir", "/", "--remount-ro", "/", "--clearenv"]
     for name, value in ENVIRONMENT.items():
         arguments += ["--setenv", name, value]

@@ -31,7 +31,8 @@ from .limits import Limits
 PRELOAD = (
     "numpy numpy.random torch torch.utils.checkpoint torch.utils._python_dispatch torch.utils._pytree "
     "torch._subclasses.schema_check_mode matplotlib.pyplot matplotlib.backends.backend_agg PIL.PngImagePlugin "
-    "PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin PIL.PpmImagePlugin ipykernel.ipkernel ipywidgets tornado.platform.asyncio pdb faulthandler IPython.core.debugger "
+    "PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin PIL.PpmImagePlugin ipykernel.ipkernel ipywidgets "
+    "tornado.platform.asyncio pdb faulthandler IPython.core.debugger IPython.core.logger IPython.core.oinspect "
     "IPython.core.completerlib IPython.core.magics.execution IPython.core.magics.pylab IPython.extensions.storemagic "
     "stack_data executing pure_eval asttokens pygments.lexers.python pygments.formatters.terminal256 "
     "pygments.formatters.html pygments.styles.default pexpect "
@@ -50,7 +51,7 @@ def preload(names: list[str]) -> list[str]:
     for name in names:
         try:
             importlib.import_module(name)
-        except ImportError:
+        except Exception:
             left_out.append(name)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # a pool of threads would not survive the fork
@@ -69,22 +70,25 @@ def own_rights_only(uid: int | None) -> None:
     ns.prctl(ns.PR_SET_DUMPABLE, 0)  # nobody of the same user looks into this process
 
 
-def serve(listener: socket.socket, lifeline: int) -> None:
-    """Fork a keeper for every connection, until the worker that holds the other end of `lifeline` is gone."""
+def serve(listener: socket.socket, lifelines: list[int]) -> None:
+    """Fork a keeper for every connection, until a lifeline (the worker's pipe or pidfd) says that it is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need no burial
     poll = select.poll()
     poll.register(listener, select.POLLIN)
-    poll.register(lifeline, select.POLLHUP)
+    for lifeline in lifelines:
+        poll.register(lifeline, select.POLLIN)
     while True:
         ready = {fd for fd, _ in poll.poll()}
-        if lifeline in ready:
+        if ready & set(lifelines):
             return
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            os.close(lifeline)
-            _keep(connection)
-        connection.close()
+        with contextlib.suppress(OSError):  # no memory, no processes: then this one fails, and the next may not
+            connection, _ = listener.accept()
+            with connection:
+                if os.fork() == 0:
+                    listener.close()
+                    for lifeline in lifelines:
+                        os.close(lifeline)
+                    _keep(connection)
 
 
 def _keep(connection: socket.socket) -> None:
@@ -156,7 +160,7 @@ def main() -> None:
     """Started by sandbox.py only; see there for the arguments."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listener", type=int, required=True)
-    parser.add_argument("--lifeline", type=int, required=True)
+    parser.add_argument("--lifeline", type=int, nargs=2, required=True)
     parser.add_argument("--become", type=int, default=None)
     parser.add_argument("--preload", nargs="*", default=PRELOAD)
     given = parser.parse_args()

@@ -2,10 +2,12 @@
 
 import pytest
 from printed import text
+from small_course import NAME
 
+from ckptlib.cli import main
 from ckptlib.grading.limits import Limits
 from ckptlib.grading.run import Cell, run
-from ckptlib.grading.sandbox import Sandbox
+from ckptlib.grading.sandbox import Sandbox, use
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +27,15 @@ def said(sandbox):
 
     return run_one
 
+
+@pytest.fixture
+def grade(sandbox, capsys):
+    """`grade(course, *options)` runs `ckptlib grade` on the small course, in this process; returns code, out, err."""
+
+    def run_command(course, *options: str) -> tuple[int, str, str]:
+        use(sandbox.address)
+        code = main(["grade", NAME, "--course", str(course), *options])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run_command

@@ -86,7 +86,7 @@ def folder(tmp_path_factory):
                 book.find_grade(f"check-{task}", NAME, NAME, student).auto_score = points
         book.find_grade("check-quiz", NAME, NAME, "cy").manual_score = 0.5
         book.find_submission_notebook(NAME, NAME, "bob").late_submission_penalty = 0.5
-        book.db().keep()
+        book.db.commit()
     journal = Journal(folder / ".ckptlib" / NAME)
     for student, (ledger, quiz, message, answer) in CLASS.items():
         tasks = [{"name": "ledger", "points": ledger, "message": message, "missed": [message] if message else []}]

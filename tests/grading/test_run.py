@@ -22,7 +22,8 @@ def asked(data: str = "honest", nonce: str = "n-1") -> Question:
 
 def graded(sandbox, culprit: str, questions=None, **limits) -> dict:
     """An honest cell, the culprit, another honest cell, and one question about what the honest ones did."""
-    cells = [Cell("first", "honest = [1]"), Cell("culprit", textwrap.dedent(culprit)), Cell("last", "honest += [2]; honest")]
+    sources = {"first": "honest = [1]", "culprit": textwrap.dedent(culprit), "last": "honest += [2]; honest"}
+    cells = [Cell(name, source) for name, source in sources.items()]
     started = time.monotonic()
     transcript = run(cells, [asked()] if questions is None else questions, {}, Limits(**(FAST | limits)), sandbox)
     assert time.monotonic() - started < (FAST | limits)["wall_seconds"] + 5
@@ -56,7 +57,8 @@ def test_outputs_are_a_notebooks(sandbox):
     display(HTML("<b>bold</b>"))
     6 * 7
     """
-    cells = [Cell("a", textwrap.dedent(code)), Cell("b", "print('gone'); clear_output(); print('kept')"), Cell("c", "1/0")]
+    clear = "print('gone'); clear_output(); print('kept')"
+    cells = [Cell("a", textwrap.dedent(code)), Cell("b", clear), Cell("c", "1/0")]
     transcript = run(cells, [], {}, Limits(), sandbox)
     outputs = transcript["cells"]["a"]["outputs"]
     kinds = [(o["output_type"], o.get("name", "")) for o in outputs]
@@ -66,7 +68,8 @@ def test_outputs_are_a_notebooks(sandbox):
     assert any("image/png" in o.get("data", ()) for o in outputs)
     assert outputs[-1]["data"] == {"text/plain": "42"} and outputs[-1]["output_type"] == "execute_result"
     assert text(transcript["cells"]["b"]["outputs"]) == "kept\n"
-    assert transcript["cells"]["c"]["status"] == "error" and transcript["cells"]["c"]["outputs"][0]["ename"] == "ZeroDivisionError"
+    assert transcript["cells"]["c"]["status"] == "error"
+    assert text(transcript["cells"]["c"]["outputs"]) == "ZeroDivisionError"
     notebook = nbformat.v4.new_notebook()
     for cell in cells:
         made = nbformat.v4.new_code_cell(cell.source, outputs=transcript["cells"][cell.id]["outputs"])
@@ -76,11 +79,31 @@ def test_outputs_are_a_notebooks(sandbox):
 
 
 def test_files_are_there_and_input_is_refused_at_once(sandbox):
-    cells = [Cell("read", "print(open('data/points.csv').read())"), Cell("input", "input('name?')")]
-    transcript = run(cells, [], {"data/points.csv": b"1,2"}, Limits(), sandbox)
-    assert text(transcript["cells"]["read"]["outputs"]) == "1,2\n"
+    cells = [
+        Cell("read", "import mine; print(mine.x, open('data/points.csv').read())"),
+        Cell("input", "input('name?')"),
+    ]
+    files = {"data/points.csv": b"1,2", "mine.py": b"x = 5", "../x": b"", "big": bytes(65 * MIB)}
+    transcript = run(cells, [], files, Limits(), sandbox)
+    assert text(transcript["cells"]["read"]["outputs"]) == "5 1,2\n"
+    assert [event.split("'")[1] for event in transcript["events"]] == ["../x", "big"]
     assert transcript["cells"]["input"]["outputs"][-1]["ename"] == "StdinNotImplementedError"
     assert transcript["resources"]["wall_seconds"] < 5
+
+
+def test_honest_use_of_processes_threads_and_torch_works(sandbox):
+    code = """
+    import concurrent.futures, multiprocessing, subprocess, torch
+    print(subprocess.check_output(["echo", "shell"], text=True))
+    print(sum(concurrent.futures.ThreadPoolExecutor(4).map(abs, range(5))))
+    with multiprocessing.get_context("fork").Pool(2) as pool: print(pool.map(abs, [-1, 2]))
+    print(sum(b.sum().item() for b in torch.utils.data.DataLoader(torch.ones(8), batch_size=2, num_workers=2)))
+    x = torch.randn(400, 400, requires_grad=True); (x @ x).sum().backward(); print(x.grad.shape)
+    """
+    transcript = graded(sandbox, code, cell_seconds=20)
+    culprit = transcript["cells"]["culprit"]
+    assert text(culprit["outputs"]).split("\n") == ["shell", "", "10", "[1, 2]", "8.0", "torch.Size([400, 400])", ""]
+    assert honest_part_is_whole(transcript)
 
 
 KILLS = {
@@ -88,8 +111,8 @@ KILLS = {
     "segfault": "import ctypes; ctypes.string_at(0)",
     "abort": "import os; os.abort()",
     "deep recursion": "import sys; sys.setrecursionlimit(10**9)\ndef f(): f()\nf()",
-    "closes its sockets": "import os\nfor fd in range(3, 400):\n    try: os.close(fd)\n    except OSError: pass\nwhile True: pass",
-    "asks itself to quit": "get_ipython().kernel.do_shutdown(False); import sys; get_ipython().ask_exit()\nwhile True: pass",
+    "closes its sockets": "import os; os.closerange(3, 400)\nwhile True: pass",
+    "asks itself to quit": "import asyncio; asyncio.get_event_loop().stop()",
 }
 
 
@@ -160,8 +183,8 @@ EXHAUSTS = {  # code, limits, statuses that are right
         {"died"},
     ),
     "many processes": (
-        "import os, time\nfor _ in range(8):\n    if os.fork() == 0:\n        x = bytearray(b'x') * (200 << 20); time.sleep(60)\n"
-        "time.sleep(60)",
+        "import os, time\nfor _ in range(8):\n    if os.fork() == 0:\n        x = bytearray(b'x') * (200 << 20)\n"
+        "        time.sleep(60)\ntime.sleep(60)",
         {"memory": 400 * MIB, "cell_seconds": 10},
         {"died"},
     ),
@@ -171,9 +194,13 @@ EXHAUSTS = {  # code, limits, statuses that are right
         {"cell_seconds": 1},
         {"died", "timeout"},
     ),
-    "threads": ("import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(99,)).start()", {}, {"error"}),
+    "threads": (
+        "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=[99]).start()",
+        {},
+        {"error"},
+    ),
     "one file": ("open('big', 'wb').write(bytes(100 << 20))", {}, {"error"}),
-    "processor": ("import os\nos.fork(); os.fork()\nwhile True: pass", {"cpu_seconds": 2, "cell_seconds": 20}, {"died"}),
+    "processor": ("import os; os.fork()\nwhile True: pass", {"cpu_seconds": 2, "cell_seconds": 20}, {"died"}),
 }
 
 
@@ -184,7 +211,8 @@ def test_greed_is_stopped(name, sandbox):
     assert transcript["cells"]["culprit"]["status"] in right, transcript["cells"]["culprit"]
     if name not in ("forks", "threads"):  # those who go on forking or threading take the honest cells' share too
         assert honest_part_is_whole(transcript), transcript
-    assert transcript["resources"]["peak_rss"] < transcript["resources"]["baseline_rss"] + (limits.get("memory", 1 << 31)) * 2
+    used = transcript["resources"]
+    assert used["peak_rss"] < used["baseline_rss"] + 2 * limits.get("memory", 1 << 31)
     assert left_over(sandbox) == []
 
 
@@ -215,7 +243,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_of_output_is_cut_and_stopped(name, sandbox):
-    transcript = graded(sandbox, FLOODS[name], cell_output_bytes=MIB // 4, cell_seconds=10)
+    transcript = graded(sandbox, FLOODS[name], cell_output_bytes=MIB // 8, cell_seconds=20)
     culprit = transcript["cells"]["culprit"]
     assert (culprit["status"], culprit["why"]) == ("timeout", "output")
     assert len(json.dumps(culprit["outputs"])) < MIB
@@ -254,7 +282,10 @@ FORGES = {
         "a forged answer",
     ),
     "dies when asked": ("import IPython.display as d, os\nd.display = lambda *a, **k: os._exit(0)", "died"),
-    "hangs when asked": ("import IPython.display as d\ndef display(*a, **k):\n    while True: pass\nd.display = display", "timeout"),
+    "hangs when asked": (
+        "import IPython.display as d\ndef display(*a, **k):\n    while True: pass\nd.display = display",
+        "timeout",
+    ),
 }
 
 
@@ -304,12 +335,19 @@ def test_garbage_is_recognised(name, sandbox):
 
 def test_outputs_out_of_shape_are_left_out(sandbox):
     code = """
+    import json
     kernel = get_ipython().kernel
     parent = kernel.get_parent()
-    for kind, content in [("stream", {"name": "x", "text": 1}), ("display_data", {"data": 5}), ("error", {"traceback": 3}),
-                          ("execute_result", {"data": {"text/plain": 7, "a/b": "ok"}, "execution_count": "no"}),
-                          ("display_data", {"data": {"text/plain": "\\udc80"}, "metadata": 3, "transient": 4}),
-                          ("update_display_data", {"data": {}, "transient": {"display_id": {}}}), ("nonsense", {})]:
+    kernel.session.pack = lambda o: json.dumps(o, default=str).encode()  # the usual one cannot send half a character
+    for kind, content in [
+        ("stream", {"name": "x", "text": 1}),
+        ("display_data", {"data": 5}),
+        ("error", {"traceback": 3}),
+        ("execute_result", {"data": {"text/plain": 7, "a/b": "ok"}, "execution_count": "no"}),
+        ("display_data", {"data": {"text/plain": "\\ud800"}, "metadata": 3, "transient": 4}),
+        ("update_display_data", {"data": {}, "transient": {"display_id": {}}}),
+        ("nonsense", {}),
+    ]:
         kernel.session.send(kernel.iopub_socket, kind, content, parent=parent)
     """
     transcript = graded(sandbox, code)
@@ -332,9 +370,10 @@ def test_the_whole_submission_has_an_end(sandbox):
 
 def test_the_peak_of_one_question_is_measured_from_outside(sandbox):
     size = 150 * MIB
-    big = Question("big", f"import torch; x = torch.ones({size} // 4); del x; " + ANSWER.format("{'nonce': 'b', 'data': 0}"), "b")
-    small = Question("small", ANSWER.format("{'nonce': 's', 'data': 0}"), "s")
-    transcript = run([Cell("a", "import torch")], [small, big, Question("after", small.code, "s")], {}, Limits(), sandbox)
+    answer = ANSWER.format("{'nonce': 'n', 'data': 0}")
+    codes = {"small": answer, "big": f"import torch; x = torch.ones({size} // 4); del x; {answer}", "after": answer}
+    questions = [Question(name, code, "n") for name, code in codes.items()]
+    transcript = run([Cell("a", "import torch")], questions, {}, Limits(), sandbox)
     grew = {name: q["rss_peak"] - q["rss_before"] for name, q in transcript["questions"].items()}
     assert size <= grew["big"] < size + 30 * MIB
     assert grew["small"] < 10 * MIB and grew["after"] < 10 * MIB

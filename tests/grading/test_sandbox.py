@@ -4,15 +4,13 @@ import ast
 import os
 import subprocess
 import sys
-import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from ckptlib.grading import watchdog
+from ckptlib.grading import folder, watchdog
 from ckptlib.grading.limits import Limits
-from ckptlib.grading.run import Cell, run
 
 TRY = textwrap.dedent(
     """
@@ -136,7 +134,7 @@ def test_nothing_of_the_course_or_its_owner_is_visible(said, root, tmp_path):
     (tmp_path / "gradebook.db").write_text("secret")
     package = root / "ckptlib"
     hidden = [root / name for name in ("solutions", "tests", ".git", "pyproject.toml", "gradebook.db", "book")]
-    hidden += [tmp_path, tmp_path / "gradebook.db", Path.home() / ".bashrc", Path(tempfile.gettempdir()) / "pytest-of-root"]
+    hidden += [tmp_path, tmp_path / "gradebook.db", tmp_path.parent, Path.home() / ".bashrc", folder.mine()]
     hidden += map(Path, "/etc/shadow /etc/hostname /var /sys /opt /srv /media /mnt".split())
     got = attempts(
         said,
@@ -190,11 +188,12 @@ def test_what_a_kernel_writes_the_next_does_not_see(said, root):
         said,
         f"""
         import site, numpy
-        for folder in ({str(package)!r}, {str(packages)!r}, os.path.dirname(numpy.__file__), "/usr/lib", "/etc", "/", "/dev"):
+        system = ["/usr/lib", "/etc", "/", "/dev"]
+        for folder in [{str(package)!r}, {str(packages)!r}, os.path.dirname(numpy.__file__), *system]:
             attempt(folder, lambda: open(folder + "/planted.py", "w"))
         attempt("grow", lambda: open({str(package / "__init__.py")!r}, "a"))
-        for name in (".ipython/profile_default/startup/planted.py", ".local/lib/python3.11/site-packages/usercustomize.py",
-                     "work/sitecustomize.py", ".bashrc"):
+        for name in (".ipython/profile_default/startup/planted.py", "work/sitecustomize.py", ".bashrc",
+                     ".local/lib/python3.11/site-packages/usercustomize.py"):
             path = os.path.join(os.environ["HOME"], name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             attempt(path, lambda: open(path, "w").write("planted = 1"))
@@ -213,7 +212,8 @@ def test_what_a_kernel_writes_the_next_does_not_see(said, root):
 
 
 def test_kernels_draw_different_random_numbers(said):
-    code = "import random, numpy, torch, uuid; print(random.random(), numpy.random.rand(), torch.rand(1).item(), uuid.uuid4())"
+    code = "import random, numpy, torch, uuid\n"
+    code += "print(random.random(), numpy.random.rand(), torch.rand(1).item(), uuid.uuid4())"
     one, other = (said(code).split() for _ in range(2))
     assert len(one) == len(other) == 4
     assert not set(one) & set(other)
@@ -221,5 +221,7 @@ def test_kernels_draw_different_random_numbers(said):
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "a/../../b", ""])
 def test_files_stay_in_the_working_folder(name, sandbox):
+    kernel = sandbox.kernel(Limits(), {name: b"x"})
     with pytest.raises(RuntimeError, match="working folder"):
-        run([Cell("only", "")], [], {name: b"x"}, Limits(), sandbox)
+        kernel.settle()
+    kernel.close()

@@ -1,0 +1,47 @@
+"""What do students get? `make exercises` answers: visible.json for each assignment, then nbgrader's release of it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from ..errors import CkptError
+from .assignment import Assignment
+from .course import Course
+
+
+def release(course: Course, name: str) -> Path:
+    """Make the assignment's visible.json and its release. The same source gives the same bytes."""
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.preprocessors import SaveCells
+
+    folder = course.path("source", ".", name)
+    with contextlib.redirect_stdout(io.StringIO()):  # what solutions print
+        visible = Assignment.load(folder).visible()
+    (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8")
+    target = course.path("release", ".", name)
+    shutil.rmtree(target, ignore_errors=True)
+    course.directory.assignment_id = name
+    generate = GenerateAssignment(coursedir=course.directory, parent=course.app, no_database=True)
+    generate.preprocessors = [step for step in generate.preprocessors if step is not SaveCells]  # no gradebook is made
+    generate.start()
+    if not (target / f"{name}.ipynb").is_file():
+        raise CkptError(f"nbgrader made no {target / name}.ipynb")
+    return target
+
+
+def main(folder: str = ".") -> None:
+    course = Course(folder)
+    names = sorted(path.parent.name for path in course.path("source", ".", "x").parent.glob("*/tasks.py"))
+    if not names:
+        raise CkptError(f"no assignment in {course.path('source', '.', 'x').parent}")
+    for name in names:
+        print(release(course, name).relative_to(course.folder))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

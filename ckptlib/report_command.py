@@ -1,0 +1,90 @@
+"""What does `ckptlib report ASSIGNMENT` do? Read the gradebook and the journal, tell how it went, or export it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .errors import CkptError
+from .grading.course import Course
+from .grading.export import to_canvas, to_csv, to_json
+from .grading.journal import Journal
+from .grading.report import Item, Report, collect
+from .grading.similarity import Similarity, compare
+
+MOST_TOLD = 5  # messages per task; all of them are in the JSON
+
+
+def report(args: argparse.Namespace) -> str:
+    """args: assignment, course, format (text, csv, canvas, json), canvas_id, output."""
+    course = Course(args.course)
+    found = collect(course, args.assignment, lambda text: print(f"ckptlib: {text}", file=sys.stderr))
+    match args.format:
+        case "csv":
+            text = to_csv(found)
+        case "canvas":
+            text = to_canvas(found, args.canvas_id)
+        case "json":
+            text = to_json(found, alike(course, found))
+        case _:
+            text = as_text(found, alike(course, found))
+    if not args.output:
+        return text.rstrip("\n")
+    try:
+        Path(args.output).write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise CkptError(f"cannot write {args.output}: {error.strerror}") from None
+    return f"{len(found.lines)} students: {args.output}"
+
+
+def alike(course: Course, found: Report) -> Similarity | None:
+    """None where no answers are kept: then the assignment was graded elsewhere."""
+    records = Path(course.directory.root) / ".ckptlib" / found.assignment
+    if not records.is_dir():
+        return None
+    journal = Journal(records)
+    answers = {}
+    for line in found.submitted:  # one record at a time: they hold everybody's plots
+        if record := journal.answers(line.student):
+            answers[line.student] = _answers(record["notebook"])
+    assignment, _ = course.assignment(found.assignment)
+    released, reference = _answers(assignment.release), _answers(assignment.source)
+    return compare(answers, {task: [released.get(task, ""), reference.get(task, "")] for task in reference})
+
+
+def _answers(notebook: dict) -> dict[str, str]:
+    about = ((cell["metadata"].get("nbgrader", {}), cell) for cell in notebook["cells"])
+    return {
+        its["grade_id"]: cell["source"] for its, cell in about if its.get("solution") and cell["cell_type"] == "code"
+    }
+
+
+# ---- for the terminal -----------------------------------------------------------------------------------------------
+def as_text(found: Report, similarity: Similarity | None) -> str:
+    head = f"{found.assignment}: {len(found.submitted)} submissions of {len(found.lines)} students"
+    if found.submitted:
+        head += f", {found.mean_score:.2f} of {found.max_score:g} points on average"
+    width = max(map(len, found.tasks), default=4)
+    lines = [head, "", f"{'task':{width}}  answered  right  partly  missed  mean"]
+    for item in found.items():
+        lines += _item(item, width)
+    if flagged := [line for line in found.submitted if line.flags]:
+        lines += ["", "Flagged", *(f"  {line.student}: {'; '.join(line.flags)}" for line in flagged)]
+    alike = (
+        str(similarity) if similarity else "No answers are kept in this course (.ckptlib): they were graded elsewhere."
+    )
+    lines += ["", "Alike beyond chance: a reason to look, not a verdict", *(f"  {line}" for line in alike.split("\n"))]
+    return "\n".join(_printable(line) for line in lines) + "\n"
+
+
+def _item(item: Item, width: int) -> list[str]:
+    counts = f"{item.answered:8}  {item.right:5}  {item.partly:6}  {item.missed:6}  {item.mean_share:4.0%}"
+    told = [f"    {n} of {item.submissions} were told: {message.splitlines()[0]}" for message, n in item.told]
+    more = [f"    and {len(told) - MOST_TOLD} other messages"] if len(told) > MOST_TOLD else []
+    return [f"{item.task:{width}}  {counts}", *told[:MOST_TOLD], *more]
+
+
+def _printable(line: str) -> str:
+    """A student's error may hold what a terminal would obey."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
