@@ -46,6 +46,7 @@ _HOME = {
     "trace": "measure.trace",
     "vjp": "vjp",
     "watch": "measure.hooks",
+    "widgets": "widgets",
 }
 
 __all__ = list(_HOME)

@@ -55,7 +55,13 @@ def execute(path: str | Path) -> str:
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
-    client = NotebookClient(notebook, timeout=120, record_timing=False, resources={"metadata": {"path": path.parent}})
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        record_timing=False,
+        coalesce_streams=True,  # else lines printed together or apart, by chance
+        resources={"metadata": {"path": path.parent}},
+    )
     client.execute()
     notebook.metadata.pop("widgets", None)
     notebook.metadata.language_info = {"name": "python"}

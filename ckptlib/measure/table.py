@@ -26,20 +26,27 @@ class Table(NamedTuple):
     def __str__(self) -> str:
         cells = [list(self.columns)] + [[_cell(value) for value in row] for row in self.rows]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        right = [all(c[i][:1].isdigit() for c in cells[1:]) and len(cells) > 1 for i in range(len(widths))]
         lines = [self.title]
         for row in cells:
-            padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)]
+            padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, self._right(), strict=True)]
             lines.append("  ".join(padded).rstrip())
         lines.insert(2, "  ".join("-" * w for w in widths))
         return "\n".join([*lines, *self.notes])
 
     __repr__ = __str__
 
+    def _right(self) -> list[bool]:
+        """Which columns are aligned to the right."""
+        return [
+            all(_cell(row[i])[:1].isdigit() for row in self.rows) and bool(self.rows) for i in range(len(self.columns))
+        ]
+
     def _repr_html_(self) -> str:
+        styles = ["" if right else ' style="text-align: left"' for right in self._right()]  # Jupyter's own is right
+
         def row(values: Sequence[Any], tag: str) -> str:
-            cells = "".join(f"<{tag}>{html.escape(_cell(v))}</{tag}>" for v in values)
-            return f"<tr>{cells}</tr>"
+            cells = (f"<{tag}{s}>{html.escape(_cell(v))}</{tag}>" for v, s in zip(values, styles, strict=True))
+            return f"<tr>{''.join(cells)}</tr>"
 
         body = "".join(row(r, "td") for r in self.rows)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)

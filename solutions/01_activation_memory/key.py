@@ -33,11 +33,15 @@ about(
     "layer_norm", "Mean and 1/std are one number each for a row of d, not for each of the d.", lambda n, d: 12 * n * d
 )
 about("layer_norm", "Two numbers for each row: mean and 1/std. One was counted.", lambda n, d: 4 * n * d + 4 * n)
-about("max_pool", "The indices are not enough for PyTorch: it saves its input, too.", lambda n, d: 4 * n * d)
+about(
+    "max_pool",
+    "One of two is missing. It keeps its input, and which of each pair won, as int64: for pairs, as many bytes again.",
+    lambda n, d: 4 * n * d,
+)
 about("max_pool", "Indices are int64: 8 bytes each, one for each pair.", lambda n, d: 4 * n * d + 2 * n * d)
 about(
     "max_pool",
-    "Only its input was counted. Which of the two won? The indices are saved, too.",
+    "That is the size of its output, which no derivative needs. It keeps its input, and which of the two won.",
     lambda n, d: 4 * n * d // 2,
 )
 about("linear", "dw = dyᵀ @ x needs x. Nothing needs the output.", lambda n, d: 8 * n * d)

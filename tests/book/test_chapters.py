@@ -1,0 +1,91 @@
+"""Does every chapter still run, come out the same to the byte, and keep to the book's form?"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ckptlib import book
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
+NUMBERED = [path for path in CHAPTERS if not path.name.startswith("00")]
+UNUSED = "simply just obviously trivially powerful magic leverage".split() + ["note that", "under the hood", "let's"]
+
+
+def cells(path: Path, kind: str) -> list[dict]:
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == kind]
+
+
+def text(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def prose(path: Path) -> str:
+    """What a reader reads: no code, no tags, no tables' bars."""
+    found = "\n\n".join(text(cell) for cell in cells(path, "markdown"))
+    found = re.sub(r"```.*?```", " ", found, flags=re.DOTALL)
+    found = re.sub(r"<[^>]+>|`[^`\n]*`|\$[^$\n]*\$|\]\([^)]*\)", " ", found)
+    return re.sub(r"[|#*_\[\]-]", " ", found)
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def chapter(request):
+    return request.param
+
+
+@pytest.fixture(params=NUMBERED, ids=lambda path: path.stem)
+def numbered(request):
+    return request.param
+
+
+def test_its_committed_outputs_are_what_it_prints_today(chapter):
+    if chapter.stem.startswith("00"):
+        pytest.skip("the set-up check reports on this machine; it is committed without outputs, and tested elsewhere")
+    assert book.execute(chapter) == chapter.read_text(encoding="utf-8"), "run `make book` and look at the difference"
+
+
+def test_its_length_is_that_of_a_chapter(numbered):
+    words = len(re.findall(r"\w[\w'’.,-]*", prose(numbered)))
+    assert 1800 <= words <= 3000, words
+    assert 30 <= len(cells(numbered, "markdown")) + len(cells(numbered, "code")) <= 55
+    assert numbered.stat().st_size <= 150_000
+
+
+def test_its_code_cells_are_short(numbered):
+    lengths = {cell["id"]: len(text(cell).splitlines()) for cell in cells(numbered, "code")}
+    long = {name: lines for name, lines in lengths.items() if lines > 22}
+    assert not long
+
+
+def test_its_parts_are_all_there(numbered):
+    everything = "\n".join(text(cell) for cell in cells(numbered, "markdown"))
+    number = int(numbered.name[:2])
+    for part in ("You will be able to", "What can go wrong", "On a GPU", "Recap", "Check yourself", "Exercises", "Further"):
+        assert part.lower() in everything.lower(), part
+    sections = re.findall(rf"^## {number}\.(\d+) ", everything, flags=re.MULTILINE)
+    assert list(map(int, sections)) == list(range(1, len(sections) + 1)) and 4 <= len(sections) <= 7
+    assert everything.count("<details>") >= 8, "predictions and self-check have folded answers"
+    assert f"../exercises/{numbered.stem}/{numbered.stem}.ipynb" in everything
+    assert sum("assert" in text(cell) for cell in cells(numbered, "code")) >= 8
+
+
+def test_its_figures_have_words_for_those_who_cannot_see_them(numbered):
+    drawn = [c for c in cells(numbered, "code") if any("image/svg+xml" in o.get("data", {}) for o in c["outputs"])]
+    assert 3 <= len(drawn) <= 6
+    for cell in drawn:
+        assert len(cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")) > 40, cell["id"]
+
+
+def test_it_avoids_words_that_say_nothing(numbered):
+    found = [word for word in UNUSED if re.search(rf"\b{word}\b", prose(numbered), flags=re.IGNORECASE)]
+    assert not found
+
+
+def test_its_cells_have_readable_ids(numbered):
+    ids = [cell["id"] for kind in ("markdown", "code") for cell in cells(numbered, kind)]
+    assert len(set(ids)) == len(ids)
+    assert not [name for name in ids if re.fullmatch(r"[0-9a-f]{8}(-.*)?", name)], "random ids change with every edit"
