@@ -4,6 +4,8 @@
 #   make test                     run every test
 #   make lint                     ruff
 #   make bench                    run the benchmarks, one script per claim
+#   make book                     run the chapters and write their outputs
+#   make exercises                make exercises/ from solutions/
 #   PYTHON=python3.12 make test   choose the interpreter that .venv is made with
 #   make test ARGS="-k doctor"    pass options on to pytest (and, with lab, to JupyterLab)
 
@@ -16,7 +18,7 @@ RUN := .venv/bin/python
 INSTALLING := .venv-installing
 INSTALLED := .venv/.installed
 
-.PHONY: lab test lint bench
+.PHONY: lab test lint bench book exercises
 
 lab: $(INSTALLED)
 	PATH="$$PWD/.venv/bin:$$PATH" $(RUN) -m jupyterlab --ServerApp.root_dir="$$PWD" \
@@ -33,6 +35,12 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@for script in tests/bench/*.py; do echo "== $$script"; $(RUN) "$$script" || exit 1; done
+
+book: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(RUN) -m ckptlib.book $$(ls book/[0-9][0-9]_*.ipynb | grep -v /00_)
+
+exercises: $(INSTALLED)
+	$(RUN) -m ckptlib.grading.release
 
 
 # ---- .venv ----

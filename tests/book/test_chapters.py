@@ -15,6 +15,8 @@ CHAPTERS = sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
 NUMBERED = [path for path in CHAPTERS if not path.name.startswith("00")]
 UNUSED = "simply just obviously trivially powerful magic leverage".split() + ["note that", "under the hood", "let's"]
 
+PARTS = "You will be able to, What can go wrong, On a GPU, Recap, Check yourself, Exercises, Further".split(", ")
+
 
 def cells(path: Path, kind: str) -> list[dict]:
     return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == kind]
@@ -64,7 +66,7 @@ def test_its_code_cells_are_short(numbered):
 def test_its_parts_are_all_there(numbered):
     everything = "\n".join(text(cell) for cell in cells(numbered, "markdown"))
     number = int(numbered.name[:2])
-    for part in ("You will be able to", "What can go wrong", "On a GPU", "Recap", "Check yourself", "Exercises", "Further"):
+    for part in PARTS:
         assert part.lower() in everything.lower(), part
     sections = re.findall(rf"^## {number}\.(\d+) ", everything, flags=re.MULTILINE)
     assert list(map(int, sections)) == list(range(1, len(sections) + 1)) and 4 <= len(sections) <= 7
