@@ -5,6 +5,7 @@
 #   make lint                     ruff
 #   make bench                    run the benchmarks, one script per claim
 #   make book                     run the chapters and write their outputs
+#   make classroom                a course day on twenty sample submissions, in a temporary folder
 #   make exercises                make exercises/ from solutions/
 #   PYTHON=python3.12 make test   choose the interpreter that .venv is made with
 #   make test ARGS="-k doctor"    pass options on to pytest (and, with lab, to JupyterLab)
@@ -18,7 +19,7 @@ RUN := .venv/bin/python
 INSTALLING := .venv-installing
 INSTALLED := .venv/.installed
 
-.PHONY: lab test lint bench book exercises
+.PHONY: lab test lint bench book exercises classroom
 
 lab: $(INSTALLED)
 	PATH="$$PWD/.venv/bin:$$PATH" $(RUN) -m jupyterlab --ServerApp.root_dir="$$PWD" \
@@ -41,6 +42,9 @@ book: $(INSTALLED)
 
 exercises: $(INSTALLED)
 	$(RUN) -m ckptlib.grading.release
+
+classroom: $(INSTALLED)
+	$(RUN) tests/classroom.py $(ARGS)
 
 
 # ---- .venv ----

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import nbformat
 from nbformat import NotebookNode
 
-from .cell_text import squash, without_colab
+from .cell_text import defined, squash, without_colab
 from .extra_cells import extra_cells
 from .ipynb import Cell
 from .matching import Match, match
@@ -147,8 +147,13 @@ def _restored(
     if original.grade_id is not None:
         same = original.squashed in squash(text) if r in found.inside else original.squashed == squash(text)
         rebuilt.answers[original.grade_id] = text
-        rebuilt.answered[original.grade_id] = not same and bool(text.strip())
+        rebuilt.answered[original.grade_id] = not same and not _blank(text)
     return cell
+
+
+def _blank(text: str) -> bool:
+    """Nothing there, or a stub that defines nothing."""
+    return not text.strip() or ("raise NotImplementedError" in text and not defined(text))
 
 
 class _Ids:

@@ -102,7 +102,8 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
         return best
     first = wrong[0]
     text = difference(got[first], expected[first], tolerance)
-    if len(got) > 1 and len(wrong) == len(got) and _constant(got) and not _constant(expected):
+    typed = isinstance(got[first], (Array, list, dict, str, *Numbers)) and _constant(got) and not _constant(expected)
+    if len(got) > 1 and len(wrong) == len(got) and typed:
         text += ". The answer is the same for different inputs: is a number typed in where it should be computed?"
     if len(wrong) < len(got):
         text += f" (in {len(wrong)} of {len(got)} cases; the others are right)"
