@@ -40,4 +40,9 @@ def capacity(gpu: str | int) -> tuple[int, Gpu]:
     if not size or (size[3] and not size[2]) or (size[2] and not size[4]):
         raise CkptError(f"gpu is {gpu!r}, expected a size such as 80GiB or 80GB, or one of {', '.join(MEMORY)}")
     number, unit, binary, _ = size.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit or " ")), at_release(preset(), release)
+    nbytes = int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit or " "))
+    if nbytes < 2**20:
+        raise CkptError(
+            f"gpu is {gpu!r}, {nbytes} bytes: no GPU is that small. Is the unit missing, as in {number}GiB?"
+        )
+    return nbytes, at_release(preset(), release)

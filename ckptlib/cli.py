@@ -83,7 +83,7 @@ def fit(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--gpu", default="80GiB", help="80GiB, 80GB, bytes, or a card such as h100")
     parser.add_argument("--seq", type=int, help="tokens (default: the model's own)")
     parser.add_argument("--precision", default="mixed", help="fp32, bf16 or mixed (default)")
-    parser.add_argument("--strategy", default="all", help="none, selective, full or all (default)")
+    parser.add_argument("--strategy", default="all", help="none, selective, full, planned or all (default)")
     parser.add_argument("--fused", action="store_true", help="fused attention")
     parser.add_argument("--json", action="store_true", help="print bytes as JSON")
 
@@ -96,8 +96,81 @@ def fit(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
+def check(parser: argparse.ArgumentParser) -> Run:
+    """Check an exercise now: points and a message for every task.
+
+    PATH is an exercise's folder or its notebook. Exit code: 0 = full marks; 1 = not yet; 2 = there is nothing to check.
+    """
+    parser.add_argument("path", metavar="PATH", help="such as exercises/01_activation_memory")
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.check_command import check_path
+
+        text, code = check_path(args)
+        print(text)
+        return code
+
+    return run
+
+
+def grade(parser: argparse.ArgumentParser) -> Run:
+    """Grade everything that was submitted for an assignment of an nbgrader course.
+
+    Scores go into nbgrader's gradebook, notebooks into autograded/, pages for students into feedback/. Answers are
+    kept: a submission that has not changed is judged again without being run again. Exit code: 0 = every submission
+    has a score and a reason; 1 = some could not be run for a fault of this machine; 2 = nothing to grade.
+    """
+    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
+    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--workers", type=_at_least_one, metavar="N", help="processes here (default: one per core)")
+    where.add_argument("--cluster", metavar="tcp://…", help="the address of a dask scheduler")
+    parser.add_argument("--student", metavar="S", help="only this one")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--resume", action="store_true", help="finish a run that was cut short")
+    how.add_argument("--fresh", action="store_true", help="run every submission again")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.grade_command import grade
+
+        text, code = grade(args)
+        print(text)
+        return code
+
+    return run
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of workers: expected 1 or more")
+    return int(text)
+
+
+def report(parser: argparse.ArgumentParser) -> Run:
+    """Tell how a graded assignment went: scores, what was missed and why, which submissions are alike.
+
+    text and json hold everything; csv has a row per student with points and message per task; canvas is what Canvas's
+    gradebook imports.
+    """
+    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
+    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
+    parser.add_argument("--format", default="text", choices=["text", "csv", "canvas", "json"], help="default: text")
+    parser.add_argument("--canvas-id", default="", metavar="N", help="the assignment's number in Canvas")
+    parser.add_argument("--output", metavar="FILE", help="write it there (default: print it)")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.report_command import report
+
+        print(report(args))
+        return 0
+
+    return run
+
+
 # Every command, in the order of the help. The function's name is what the user types.
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure, plan, fit)
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure, plan, fit, check, grade, report)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -6,21 +6,20 @@ import argparse
 import json
 
 from .configs import named
-from .fitting import Fit, fit
-from .formulas import STRATEGIES
+from .fitting import STRATEGIES, Fits, Need, fits
 
 
 def fit_model(args: argparse.Namespace) -> str:
     """args: model, gpu, seq, precision, strategy ("all" or one of them), fused, json."""
     strategies = STRATEGIES if args.strategy == "all" else (args.strategy,)
-    found = [fit(args.model, args.gpu, args.seq, args.precision, s, fused=args.fused) for s in strategies]
+    found = fits(args.model, args.gpu, args.seq, args.precision, strategies, fused=args.fused)
     if args.json:
         return json.dumps(as_json(args.model, found), indent=2)
-    return "\n\n".join(map(str, found))
+    return str(found) if len(strategies) > 1 else str(found[args.strategy])
 
 
-def as_json(model: str, found: list[Fit]) -> dict:
-    first = found[0]
+def as_json(model: str, answers: Fits) -> dict:
+    first = next(iter(answers.found.values()))
     return {
         "model": model,
         "parameters": named(model).parameters,
@@ -29,14 +28,27 @@ def as_json(model: str, found: list[Fit]) -> dict:
         "precision": first.precision,
         "fused_attention": first.fused,
         "strategies": {
-            answer.strategy: {
+            strategy: {
                 "batch": answer.batch,
-                "bytes": answer.need.nbytes if answer.need else None,
-                "breakdown": answer.need.parts if answer.need else None,
-                "fullest": answer.need.window if answer.need else None,
+                **_need(answer.need),
                 "next_batch_bytes": answer.too_much.nbytes,
                 "next_batch_breakdown": answer.too_much.parts,
             }
-            for answer in found
+            for strategy, answer in answers.found.items()
         },
+        "extra_flops_by_batch": {str(batch): row for batch, row in answers.costs.items()},
+    }
+
+
+def _need(need: Need | None) -> dict:
+    """extra_flops is a fraction of those of a step without recomputation; blocks_run_again counts extra forwards."""
+    if need is None:
+        return dict.fromkeys(("bytes", "breakdown", "fullest", "extra_flops", "blocks_run_again", "selective_blocks"))
+    return {
+        "bytes": need.nbytes,
+        "breakdown": need.parts,
+        "fullest": need.window,
+        "extra_flops": need.extra,
+        "blocks_run_again": sum(need.schedule.forwards()) - need.schedule.n,
+        "selective_blocks": need.selective,
     }

@@ -93,21 +93,34 @@ def llama_terms(config: LlamaConfig, batch: int = 1, fused: bool = False, itemsi
 # ---- FLOPs ----------------------------------------------------------------------------------------------------------
 def model_flops(config: Config, batch: int = 1) -> int:
     """Matrix products of one training step of a GPT, forward and twice that backward: 72bLsh²(1 + s/6h + v/12hL)."""
-    s, h, v = config.tokens, config.width, config.vocabulary
-    return 3 * (config.layers * forward_flops(config, batch) + 2 * batch * s * h * v)
+    return 3 * (config.layers * forward_flops(config, batch) + head_flops(config, batch))
+
+
+def head_flops(config: Config, batch: int = 1) -> int:
+    """The logits' forward: 2bshv."""
+    return 2 * batch * config.tokens * config.width * config.vocabulary
 
 
 def forward_flops(config: Config, batch: int = 1) -> int:
-    """One layer's forward: 24bsh² for the weights, 4bs²h for attention."""
-    return 24 * batch * config.tokens * config.width**2 + attention_flops(config, batch)
+    """One layer's forward: 2 for each weight and token, 24bsh² in a GPT, and 4bs²h for attention."""
+    h = config.width
+    weights = 12 * h * h
+    if isinstance(config, LlamaConfig):
+        weights = 2 * h * h + 2 * h * config.kv_width + 3 * h * config.ffn
+    return 2 * batch * config.tokens * weights + attention_flops(config, batch)
 
 
 def attention_flops(config: Config, batch: int = 1) -> int:
     """One layer's scores and their products with V, 2bs²h each: what selective recomputation runs a second time.
 
-    Torch's checkpoint stops early, before the second product: it recomputes half of this.
+    Torch's checkpoint stops early, before the second product: see `attention_again_flops`.
     """
     return 4 * batch * config.tokens**2 * config.width
+
+
+def attention_again_flops(config: Config, batch: int = 1, fused: bool = False) -> int:
+    """What a checkpoint around one layer's attention really runs again: the first product only, unless it is fused."""
+    return attention_flops(config, batch) // (1 if fused else 2)
 
 
 def recomputed_flops(config: Config, batch: int = 1, strategy: str = "none") -> int:

@@ -1,4 +1,4 @@
-"""What does a measurement look like? Timelines, ledgers, saved tensors and the allocator's map, as SVG.
+"""What does a measurement look like? Timelines, ledgers, saved tensors, schedules and the allocator's map, as SVG.
 
 Each function returns a Drawing: Jupyter shows it, `.save("name.svg")` writes it, `.alt` says in words what it shows,
 `.figure` is matplotlib's. Nothing here touches pyplot.
@@ -17,6 +17,7 @@ from matplotlib.patches import PathPatch
 
 from . import drawing
 from .chart import compare, timeline
+from .diagrams import fit_bars, pareto, schedule
 from .drawing import LINE, LOOKS, SIZE, WIDTH, Drawing, size, style, svg, text_width, unit
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from .measure.measurement import Measurement
     from .measure.saved import SavedTensors
 
-__all__ = ["Drawing", "allocator_map", "compare", "ledger_bars", "saved_bars", "style", "svg", "timeline"]
+# fmt: off
+__all__ = [
+    "Drawing", "allocator_map", "compare", "fit_bars", "ledger_bars", "pareto", "saved_bars", "schedule", "style",
+    "svg", "timeline",
+]
+# fmt: on
 
 BARS, SEGMENTS = 40, 12  # as many are drawn one by one: bars, and segments of each pool
 PITCH = 0.24  # inches from row to row

@@ -2,7 +2,7 @@
 
 Layout is (T, N, D): with tokens first, heads are views of the one QKV product and nothing is copied before attention.
 `recompute` says what backward runs again: "none", "selective" (scores, softmax and their product with V), or "full"
-(every block).
+(every block). A model whose `schedule` is set follows that instead.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .configs import GPT2_XL, GPT3_175B, MT_NLG_530B, Config, LlamaConfig
+from .recompute.execute import execute
+from .recompute.schedule import Schedule
 
 # fmt: off
 __all__ = [
@@ -32,6 +34,19 @@ def again(fn: Callable[..., Tensor], recompute: bool, *args: object) -> Tensor:
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """The fused op that CUDA uses: it keeps a mask of 1 byte an element. F.dropout on a CPU keeps x's dtype instead."""
     return torch.native_dropout(x, p, True)[0] if p and training else x
+
+
+def through(model: GPT | Llama, x: Tensor, *shared: Tensor) -> Tensor:
+    """All blocks, then the head, by the model's schedule if it has one. x: (T, N, D) -> (T, N, vocabulary).
+
+    `shared` goes to every block.
+    """
+    if model.schedule:
+        stages = [lambda x, block=block: block(x, *shared) for block in model.blocks]
+        return execute(model.schedule, [*stages, model.logits], x)
+    for i, block in enumerate(model.blocks):
+        x = again(block, i < model.recomputed, x, *shared)
+    return model.logits(x)
 
 
 class Attention(nn.Module):
@@ -86,7 +101,8 @@ class GPT(nn.Module):
 
     def __init__(self, config: Config, fused: bool = False, recompute: str = "none"):
         super().__init__()
-        self.recompute = recompute
+        self.recomputed = config.layers if recompute == "full" else 0  # blocks, the first ones, that are run again
+        self.schedule: Schedule | None = None  # of the blocks and, last, the head
         self.token = nn.Embedding(config.vocabulary, config.width)
         self.position = nn.Embedding(config.tokens, config.width)
         self.blocks = nn.ModuleList(Block(config, fused, recompute) for _ in range(config.layers))
@@ -98,8 +114,9 @@ class GPT(nn.Module):
         t = len(ids)
         positions = torch.arange(t, device=ids.device)[:, None]
         x = dropout(self.token(ids) + self.position(positions), self.p, self.training)
-        for block in self.blocks:
-            x = again(block, self.recompute == "full", x, self.mask[:t, :t])
+        return through(self, x, self.mask[:t, :t])
+
+    def logits(self, x: Tensor) -> Tensor:
         return F.linear(self.norm(x), self.token.weight)
 
 
@@ -170,7 +187,8 @@ class Llama(nn.Module):
 
     def __init__(self, config: LlamaConfig, fused: bool = False, recompute: str = "none"):
         super().__init__()
-        self.recompute = recompute
+        self.recomputed = config.layers if recompute == "full" else 0  # blocks, the first ones, that are run again
+        self.schedule: Schedule | None = None  # of the blocks and, last, the head
         self.token = nn.Embedding(config.vocabulary, config.width)
         self.blocks = nn.ModuleList(LlamaBlock(config, fused, recompute) for _ in range(config.layers))
         self.norm = nn.RMSNorm(config.width, eps=1e-5)
@@ -181,8 +199,9 @@ class Llama(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         x, t = self.token(ids), len(ids)
-        for block in self.blocks:
-            x = again(block, self.recompute == "full", x, self.mask[:t, :t], self.cos[:t], self.sin[:t])
+        return through(self, x, self.mask[:t, :t], self.cos[:t], self.sin[:t])
+
+    def logits(self, x: Tensor) -> Tensor:
         return self.head(self.norm(x))
 
 

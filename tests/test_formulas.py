@@ -25,6 +25,10 @@ from ckptlib.configs import (
     named,
 )
 from ckptlib.errors import CkptError
+from ckptlib.fitting.any_batch import replayed
+from ckptlib.fitting.block_bytes import measured_block
+from ckptlib.fitting.steps import Setting
+from ckptlib.fitting.windows import parts, windows
 from ckptlib.measure.cuda.dispatch.as_cuda import as_cuda
 from ckptlib.measure.cuda.presets import at_release, preset
 from ckptlib.transformer import Block, Llama, LlamaAttention, LlamaBlock, build, causal_mask, rope, rope_tables
@@ -292,3 +296,28 @@ def test_recomputation_changes_no_gradient(config, fused, recompute):
 
 def test_every_config_is_listed_once():
     assert len(set(CONFIGS.values())) == len(CONFIGS) == 7
+
+
+@pytest.mark.parametrize("config", [TINY, TINY_GPT], ids=["llama", "gpt"])
+def test_flops_of_attention_run_again_are_those_that_run(config):
+    flops = formulas.model_flops(config, batch=2)
+    assert counted(config, "none", batch=2) == flops
+    again = config.layers * formulas.attention_again_flops(config, batch=2)
+    assert counted(config, "selective", batch=2) == flops + again
+
+
+@pytest.mark.parametrize("config", LLAMAS, ids=["gpt2-xl-swiglu", "8b", "70b", "405b"])
+def test_llama_strategies_keep_what_the_formulas_say(config):
+    """A block of many: selective drops the softmax output, full keeps the block's input and nothing else."""
+    config = replace(config, tokens=1024)
+    at = Setting(config, 1, "bf16", False, GPU)
+    terms = formulas.llama_terms(config)
+    assert measured_block(at, "selective").xbar == sum(terms.values()) - terms["softmax output"]
+
+    def kept(layers):
+        """Alive when the head begins, all blocks to be run again. Parameters do not count."""
+        model = replace(at, config=replace(config, layers=layers))
+        line, ops = replayed(model, "none", layers)
+        return parts(line, windows(line, ops, layers)["head"].first - 1, config)["activations"]
+
+    assert kept(3) - kept(2) == 2 * 1024 * config.width

@@ -15,8 +15,8 @@ ORDER = (
     *("recompute",),
     *("cards", "transformer", "fitting"),
     *("grading",),
-    *("drawing", "chart", "plots", "widgets", "book"),
-    *("measure_command", "plan_command", "fit_command", "cli"),
+    *("drawing", "chart", "diagrams", "plots", "widgets", "book"),
+    *("measure_command", "plan_command", "fit_command", "check_command", "grade_command", "report_command", "cli"),
 )
 
 

@@ -18,6 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from ckptlib import chart, drawing, plots
+from ckptlib.configs import CONFIGS
+from ckptlib.fitting import Fit, Fits, Need
+from ckptlib.fitting.windows import PARTS
 from ckptlib.measure.cuda.allocator import CachingAllocator
 from ckptlib.measure.cuda.presets import preset
 from ckptlib.measure.cuda.simulate import simulate
@@ -26,6 +29,9 @@ from ckptlib.measure.saved import Saved, SavedTensors
 from ckptlib.measure.timeline import Change, Timeline
 from ckptlib.measure.trace import recording
 from ckptlib.models import CHECKPOINTS, mlp_step
+from ckptlib.recompute.builders import periodic, revolve, sqrt, store_all
+from ckptlib.recompute.costs import Costs
+from ckptlib.recompute.optimal import pareto
 
 MiB = 2**20
 
@@ -103,6 +109,24 @@ def tiny_timeline(n):
     return Timeline([], [Change(512, owner, "forward", 0), Change(-512, owner, "backward", 1)][:n])
 
 
+CHAIN = Costs([1] * 16, [2] * 16, [MiB] * 17, [9 * MiB] * 16)
+
+
+def periodic_points():
+    costs = [periodic(16, k).cost(CHAIN) for k in (2, 4, 8, 16)]
+    return [(cost.peak, cost.time) for cost in costs]
+
+
+def answers():
+    """What `fits` returns, with invented bytes."""
+    config, found = CONFIGS["gpt2-xl"], {}
+    for batch, strategy in enumerate(("none", "selective", "full", "planned"), 3):
+        parts = dict.fromkeys(PARTS, batch * 2**30) | {"activations": 30 * 2**30, "gradients": 0}
+        need = Need(batch**3, "backward of the head", parts, 0.1, store_all(3), False)
+        found[strategy] = Fit(config, 80 * 2**30, "fp32", strategy, False, batch**3, need, need)
+    return Fits(found, {})
+
+
 DRAWINGS = {
     "timeline": lambda: plots.timeline(simulated("reentrant").timeline),
     "timeline of GiB": lambda: plots.timeline(random_timeline(300, largest=2**31)),
@@ -117,6 +141,10 @@ DRAWINGS = {
     "ledger of zeros": lambda: plots.ledger_bars({"nothing": {"activation": 0}}),
     "saved": lambda: plots.saved_bars(long_saved()),
     "saved of 300": lambda: plots.saved_bars(long_saved(300)),
+    **{f"schedule of {n}": lambda n=n: plots.schedule(sqrt(n)) for n in (1, 4, 16, 64)},
+    "schedule in bytes": lambda: plots.schedule(revolve(16, 3), CHAIN, "ms"),
+    "pareto": lambda: plots.pareto({"optimal": pareto(CHAIN), "periodic": periodic_points(), "all": [(146 * MiB, 48)]}),
+    "fit": lambda: plots.fit_bars(answers()),
     "map": lambda: plots.allocator_map(simulated("none").allocator),
     "map of many": lambda: plots.allocator_map(crowded_allocator()),
 }
@@ -174,7 +202,7 @@ def test_svg_is_small_and_well_formed(drawn):
     name = {"svg": "http://www.w3.org/2000/svg"}
     assert root.get("role") == "img"
     assert root.find("svg:desc", name).text == drawn.alt
-    assert root.find("svg:title", name).text and re.search(r"\d+(\.\d+)? (B|[KMG]iB)|storages", drawn.alt)
+    assert root.find("svg:title", name).text and re.search(r"\d+(\.\d+)? (B|[KMG]iB)|storages|activations", drawn.alt)
     assert "matplotlib.org" not in text and "date" not in text.lower().replace("updated", "")
 
 
@@ -393,3 +421,22 @@ def test_own_figures_in_the_books_style():
 def test_what_cannot_be_drawn_is_refused_clearly(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+# ---- schedules ------------------------------------------------------------------------------------------------------
+def test_a_schedule_is_drawn_box_by_box():
+    plan = revolve(16, 3)
+    cost, figure = plan.cost(CHAIN), plots.schedule(plan, CHAIN, "ms").figure
+    top, low = figure.axes[1:]
+    for label, expected in (("first forward", 16), ("repeated forward", cost.forwards - 16), ("backward", 2 * 16)):
+        (patch,) = patches(top, label)
+        assert sum(area_by_row(patch).values()) == pytest.approx(expected)  # a box is as wide as its time
+    (alive,) = [artist for artist in low.patches if artist.get_label() == "alive"]
+    assert max(alive.get_data().values) * MiB == cost.peak
+    assert any(text.get_text() == f"peak {drawing.size(cost.peak)}" for text in low.texts)
+
+
+def test_a_trade_off_needs_points():
+    for wrong in ({}, {"a": []}, {str(i): [(1, 1)] for i in range(6)}):
+        with pytest.raises(ValueError, match="nothing to draw|can be told apart"):
+            plots.pareto(wrong)

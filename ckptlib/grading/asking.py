@@ -37,7 +37,7 @@ def load_tasks(source: str) -> dict:
     """The probes in a tasks.py, from its text: a submission's own copy of the file is never used."""
     module = types.ModuleType("tasks")
     module.__file__ = "tasks.py"
-    exec(compile(source, "tasks.py", "exec"), module.__dict__)
+    exec(compile(source, "tasks.py", "exec", dont_inherit=True), module.__dict__)
     return module.check.tasks
 
 

@@ -101,10 +101,10 @@ class Assignment:
     def _module(self) -> types.ModuleType:
         module = types.ModuleType("tasks")
         module.__file__ = str(Path.cwd() / "tasks.py")
-        exec(compile(self.tasks_py, f"{self.name}/tasks.py", "exec"), module.__dict__)
+        exec(compile(self.tasks_py, f"{self.name}/tasks.py", "exec", dont_inherit=True), module.__dict__)
         key = self.files.get("key.py", b"").decode("utf-8-sig")
         with _known_as_tasks(module):
-            exec(compile(key, f"{self.name}/key.py", "exec"), {"__name__": "key"})
+            exec(compile(key, f"{self.name}/key.py", "exec", dont_inherit=True), {"__name__": "key"})
         _add_quiz_sentences(module.check.tasks, self.files.get("quiz.json"))
         return module
 
@@ -120,17 +120,23 @@ class Assignment:
             for cell in self.source.cells:
                 about = cell.metadata.get("nbgrader", {})
                 if cell.cell_type == "code" and not about.get("grade"):
-                    exec(compile(cell.source, f"{self.name}: {cell.get('id', 'cell')}", "exec"), namespace)
+                    exec(compile(cell.source, f"{self.name}: {cell.get('id', 'cell')}", "exec", dont_inherit=True), namespace)
         return namespace
 
     def expected(self, name: str, seeds: list[int]) -> tuple[list, list[dict]]:
         """Encoded, for these seeds: the reference's data, and every known mistake's with its message."""
+        return self.right(name, seeds), self.known(name, seeds)
+
+    def right(self, name: str, seeds: list[int]) -> list:
         task = self.tasks[name]
         right = task.ask(tuple(self.reference[n] for n in task.names), seeds)
         if raised := [data for data in right if isinstance(data, dict) and "raised" in data]:
             raise CkptError(f"{self.name}: the reference of {name} {raised[0]}")
-        known = [{"message": message, "data": task.ask(answers, seeds)} for message, answers in task.mistakes]
-        return right, known
+        return right
+
+    def known(self, name: str, seeds: list[int]) -> list[dict]:
+        task = self.tasks[name]
+        return [{"message": message, "data": task.ask(answers, seeds)} for message, answers in task.mistakes]
 
     def visible(self) -> dict:
         """The content of visible.json: for the visible seeds, what to expect and the known mistakes' data."""

@@ -6,6 +6,7 @@ nbgrader's own preprocessors, then writes autograded/ and feedback/.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -61,7 +62,8 @@ class VerdictAutograde(Autograde):
         student = submission.student
         self.init_assignment(self.assignment.name, student)
         sheet = self.sheets.of(student, _timestamp(submission, result))
-        about = {"student": student, "sheet": sheet, "assignment": self.assignment.name, "notebook": self.assignment.name}
+        name = self.assignment.name
+        about = {"student": student, "sheet": sheet, "assignment": name, "notebook": name}
         notebook, resources = autograded(self.assignment, record, result), {"nbgrader": about}
         for step in self.steps:
             notebook, resources = step(notebook, resources)
@@ -77,9 +79,9 @@ class VerdictAutograde(Autograde):
 
     # ---- the files --------------------------------------------------------------------------------------------------
     def _write_autograded(self, submission: Submission, notebook: str) -> None:
-        files = {name: raw for name, raw in submission.files.items() if not name.endswith(".ipynb")}
-        files |= self.assignment.released_files | {f"{self.assignment.name}.ipynb": notebook.encode()}
-        _replace_folder(self.course.path("autograded", submission.student, self.assignment.name), files)
+        ours = {f"{self.assignment.name}.ipynb": notebook.encode()} | self.assignment.released_files
+        theirs = {name: raw for name, raw in submission.files.items() if not name.endswith(".ipynb")}
+        _replace_folder(self.course.path("autograded", submission.student, self.assignment.name), ours, theirs)
         self.set_permissions(self.assignment.name, submission.student)
 
     def _write_feedback(self, record: dict, result: Result) -> None:
@@ -114,24 +116,28 @@ def _timestamp(submission: Submission, result: Result) -> Any:
         return None
 
 
-def _replace_folder(folder: Path, files: dict[str, bytes]) -> None:
+def _replace_folder(folder: Path, ours: dict[str, bytes], theirs: dict[str, bytes]) -> None:
+    """A student's file that cannot be written beside ours, perhaps because it has the name of one, is left out."""
     new = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
-    for name, raw in files.items():
-        path = new / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(raw)
-        except OSError:
-            if path.suffix == ".ipynb":  # a student's odd file may be missing here; the notebook may not
-                raise
+    for name, raw in ours.items():
+        _write(new / name, raw)
+    for name, raw in theirs.items():
+        if name not in ours:
+            with contextlib.suppress(OSError):
+                _write(new / name, raw)
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(new, folder)
 
 
+def _write(path: Path, raw: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(raw)
+
+
 # ---- what they show -------------------------------------------------------------------------------------------------
 def autograded(assignment: Assignment, record: dict, result: Result) -> nbformat.NotebookNode:
-    """The notebook as it was run, with a verdict as the output of every grade cell, in the form nbgrader reads scores from."""
+    """The notebook as it was run; the output of each grade cell is its verdict, as nbgrader reads scores from it."""
     notebook = nbformat.from_dict(record.get("notebook") or assignment.release)
     scores = {task.grade_id: task for task in result.tasks}
     for cell in notebook.cells:
@@ -176,6 +182,6 @@ def feedback(record: dict, result: Result) -> Feedback:
         )
         for cell in (record.get("notebook") or {"cells": []})["cells"]
     ]
-    notes = [result.problem, *result.notes, *record.get("events", ())]
     late = {"late_penalty": result.late_penalty, "late_seconds": result.late_seconds}
-    return Feedback(result.student, tasks, cells, [note for note in notes if note], result.flags, **late)
+    notes = [result.problem, *result.notes] if result.problem else result.notes
+    return Feedback(result.student, tasks, cells, notes, result.flags, **late)

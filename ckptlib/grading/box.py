@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
@@ -88,9 +90,9 @@ def write_files(files: Mapping[str, bytes], folder: str = WORK) -> None:
             file.write(data)
 
 
-def lock(limits: Limits) -> None:
+def lock(limits: Limits, baseline: int | None) -> None:
     """The last step before a stranger's code: limits, no capabilities, no way to get any, fewer system calls."""
-    apply(limits)
+    apply(limits, baseline)
     ns.prctl(ns.PR_SET_NO_NEW_PRIVS, 1)
     ns.drop_capabilities()
     ns.prctl(ns.PR_SET_PDEATHSIG, 9)  # after the capabilities: giving them up resets it
@@ -107,3 +109,26 @@ def close_fds(keep: set[int]) -> None:
         os.closerange(low, fd)
         low = fd + 1
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+
+
+def trial() -> None:
+    """Can this machine do it? Some let bubblewrap make namespaces, and nobody in it: better to know before grading."""
+    trouble, report = os.pipe()
+    if os.fork() == 0:
+        try:
+            leave()
+            if os.fork() == 0:
+                settle(Limits())
+                lock(Limits(), None)
+            else:
+                os.wait()
+        except BaseException:
+            os.write(report, traceback.format_exc().encode())
+        finally:
+            os._exit(0)
+    os.close(report)
+    with open(trouble) as file:
+        failed = file.read()
+    os.wait()
+    if failed:
+        sys.exit(f"kernels cannot have namespaces of their own on this machine:\n{failed}")

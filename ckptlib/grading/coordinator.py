@@ -1,4 +1,4 @@
-"""How is a whole class graded? Each submission read, run or found in the journal, judged, saved; any step can be the last."""
+"""How is a whole class graded? Every submission is read, run, kept, judged, saved; any step can be the last."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from ..errors import CkptError
 from .assignment import Assignment
 from .course import Course
-from .executors import Cluster, Job, Pool, work
+from .executors import Cluster, Pool
 from .grade_one import ENGINE, job, know, pack
+from .jobs import Job, work
 from .journal import Journal
 from .limits import Limits
 from .scoring import Result, score, without_record
@@ -86,7 +88,7 @@ class Coordinator:
         submission = self._read(student)
         record = self._known(submission)
         if record is not None:  # the key has changed: the answers stand, what to expect is computed again
-            return Job(student, job(self._bundle_digest, record["seeds"], None), submission)
+            return Job(student, job(self._bundle_digest, record["seeds"], None, answers=record["answers"]), submission)
         name, tasks = self.assignment.name, self.assignment.graded.values()
         seeds = {
             task: [self.course.seed(name, student, task, case) for case in range(self.assignment.tasks[task].cases)]
@@ -99,18 +101,31 @@ class Coordinator:
     def _arrived(self, submission: Submission, seeds: dict, record: dict) -> Result:
         """Into the journal before anything else: from here on, nobody needs to be asked again."""
         if "expected" not in record:
-            result = without_record(self.assignment, submission.student, record["problem"], record.get("failed", False))
-            self.autograde.save(submission, {}, result)
-            return result
+            return self._zero(submission, record["problem"], record.get("failed", False))
         known = (self._known(submission) or {}) if "engine" not in record else {}
         about = {"about": self._about(submission), "seeds": seeds, "key": self._bundle_digest}
         record = known | record | about
         self.journal.keep_answers(submission.student, record)
         return self._finish(submission, record)
 
+    def _zero(self, submission: Submission, problem: str, failed: bool) -> Result:
+        result = without_record(self.assignment, submission.student, problem, failed)
+        try:
+            self.autograde.save(Submission(submission.student, {}), {}, result)
+        except CkptError:
+            raise
+        except Exception as error:  # the name itself may be the reason: no database and no folder takes it
+            result.failed, result.problem = True, f"{problem}; it could not be saved: {error}"[:300]
+        return result
+
     def _finish(self, submission: Submission, record: dict) -> Result:
         result = score(self.assignment, submission.student, record)
         result.notes[:0] = submission.notes
-        self.autograde.save(submission, record, result)
+        try:
+            self.autograde.save(submission, record, result)
+        except CkptError:  # the gradebook, for everybody
+            raise
+        except Exception as error:  # one submission's, whatever is in it: the batch goes on
+            return self._zero(submission, f"the grader failed: {type(error).__name__}: {error}"[:300], True)
         self.journal.keep_graded(submission.student, {"stamp": self._stamp(submission), "result": asdict(result)})
         return result

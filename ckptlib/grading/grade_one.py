@@ -13,23 +13,22 @@ import io
 import json
 import secrets
 import threading
+from pathlib import PurePosixPath
 from typing import Any
 
 from ..errors import CkptError
-from . import sanitise
+from . import sanitise, tampering
 from .asking import question
 from .assignment import Assignment
-from .canary import sing
-from .data import decode
 from .limits import Limits
 from .reassemble import Rebuilt, read_submission, reassemble
 from .run import Cell, Question, Transcript, run
 from .sandbox import Sandbox, default
-from .verdict import Tolerance, difference
+from .scoring import is_right
+from .tampering import FIRST_SONG, LAST_SONG, MUST_RAISE
 
 ENGINE = 1  # changes when records of an older engine cannot be judged any more
-FIRST_SONG, LAST_SONG = "canary before", "canary after"
-MUST_RAISE = "must-raise"
+MOST_ANSWERS = 24 * 2**20  # bytes of one submission's answers
 
 _bundles: dict[str, Assignment] = {}
 _one_at_a_time = threading.Lock()  # the reference runs in this process and changes torch's state
@@ -48,9 +47,10 @@ def know(digest: str, assignment: Assignment) -> None:
 
 
 def job(digest: str, seeds: dict[str, list[int]], files: dict[str, bytes] | None, **more: Any) -> dict:
-    """What to ask for. Without files nobody is asked: only what to expect is computed."""
+    """What to ask for. Without files nobody is asked: only what to expect is computed, for the answers given."""
     packed = None if files is None else {name: base64.b64encode(raw).decode() for name, raw in files.items()}
-    return {"assignment": digest, "seeds": seeds, "files": packed, "limits": {}, "sandbox": None, "bundle": None, **more}
+    plain = {"assignment": digest, "seeds": seeds, "files": packed}
+    return plain | {"answers": {}, "limits": {}, "sandbox": None, "bundle": None} | more
 
 
 def grade_one(job: bytes) -> bytes:
@@ -59,12 +59,12 @@ def grade_one(job: bytes) -> bytes:
     assignment = _assignment(asked["assignment"], asked["bundle"])
     if assignment is None:
         return b'{"need": "bundle"}'
-    expected = {"expected": _expected(assignment, asked["seeds"])}
-    if asked["files"] is None:
-        return json.dumps(expected).encode()
-    files = {name: base64.b64decode(raw) for name, raw in asked["files"].items()}
-    with_questions = _run(assignment, files, asked)
-    return json.dumps(with_questions | expected).encode()
+    record = {"answers": asked["answers"]}
+    if asked["files"] is not None:
+        files = {name: base64.b64decode(raw) for name, raw in asked["files"].items()}
+        record = _run(assignment, files, asked)
+    expected = _expected(assignment, asked["seeds"], record["answers"])
+    return json.dumps(record | {"expected": expected}).encode()
 
 
 def _assignment(digest: str, bundle: dict | None) -> Assignment | None:
@@ -76,13 +76,18 @@ def _assignment(digest: str, bundle: dict | None) -> Assignment | None:
     return _bundles.get(digest)
 
 
-def _expected(assignment: Assignment, seeds: dict[str, list[int]]) -> dict[str, dict]:
+def _expected(assignment: Assignment, seeds: dict[str, list[int]], answers: dict[str, dict]) -> dict[str, dict]:
+    """The reference's data; the known mistakes', which take longer, only where the answer is not right."""
+    expected = {}
     with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()):  # what solutions print is nobody's result
         try:
-            pairs = {name: assignment.expected(name, values) for name, values in seeds.items()}
+            for name, values in seeds.items():
+                right = assignment.right(name, values)
+                wrong = "cases" in answers.get(name, ()) and not is_right(assignment.tasks[name], answers[name], right)
+                expected[name] = {"right": right, "mistakes": assignment.known(name, values) if wrong else []}
         except Exception as error:  # for every submission the same: an error of the assignment, not of the student
             raise CkptError(f"the solutions of {assignment.name} raise {type(error).__name__}: {error}") from error
-    return {name: {"right": right, "mistakes": known} for name, (right, known) in pairs.items()}
+    return expected
 
 
 # ---- the student's side ---------------------------------------------------------------------------------------------
@@ -95,6 +100,7 @@ def _run(assignment: Assignment, files: dict[str, bytes], asked: dict) -> dict:
         "notes": rebuilt.notes,
         "answered": rebuilt.answered,
         "notebook": rebuilt.notebook,
+        "answers": {},
     }
     if rebuilt.problem is not None:
         return record
@@ -109,7 +115,8 @@ def _run(assignment: Assignment, files: dict[str, bytes], asked: dict) -> dict:
     cells = [*_cells(rebuilt), Cell(MUST_RAISE, f"assert False, {nonces[MUST_RAISE]!r}")]
     files = _beside(assignment, rebuilt, files)
     seen = run(cells, questions, files, Limits(**asked["limits"]), _sandbox(asked["sandbox"]))
-    odd = [*_silenced(seen, nonces[MUST_RAISE]), *_out_of_tune(seen, songs), *_forged(seen)]
+    with _one_at_a_time:
+        odd = tampering.signs(seen, nonces[MUST_RAISE], songs)
     return record | _kept(seen, asked["seeds"]) | {"canary": odd}
 
 
@@ -126,8 +133,15 @@ def _cells(rebuilt: Rebuilt) -> list[Cell]:
 
 def _beside(assignment: Assignment, rebuilt: Rebuilt, files: dict[str, bytes]) -> dict[str, bytes]:
     """What lies in the kernel's folder: the student's files; those of the release are as they were released."""
-    own = {name: raw for name, raw in files.items() if name != rebuilt.path and not name.endswith(".ipynb")}
-    return own | assignment.released_files
+    released = assignment.released_files
+    taken = {rebuilt.path, *released, *(folder for name in released for folder in _folders(name))}
+    own = {name: raw for name, raw in files.items() if name not in taken and not name.endswith(".ipynb")}
+    # a student's folder with the name of a released file would be in its way
+    return {name: raw for name, raw in own.items() if not released.keys() & _folders(name)} | released
+
+
+def _folders(name: str) -> set[str]:
+    return {str(parent) for parent in PurePosixPath(name).parents}
 
 
 # ---- what came back -------------------------------------------------------------------------------------------------
@@ -137,7 +151,12 @@ def _kept(seen: Transcript, seeds: dict[str, list[int]]) -> dict:
         for name, cell in seen["cells"].items()
         if name != MUST_RAISE
     }
-    answers = {name: _answer(seen["questions"][name]) for name in seeds}
+    answers, room = {}, MOST_ANSWERS
+    for name in seeds:
+        answers[name] = _answer(seen["questions"][name])
+        room -= len(json.dumps(answers[name]))
+        if room < 0:
+            answers[name] = {"reason": f"the answers are too large: {MOST_ANSWERS:,} bytes are allowed"}
     kept = {"cells": cells, "answers": answers, "resources": seen["resources"], "sandboxed": seen["sandboxed"]}
     return kept | {"events": seen["events"]}
 
@@ -147,8 +166,10 @@ def _answer(found: dict) -> dict:
     if found["answer"] is None:
         return {"reason": _REASONS.get(found["reason"], f"could not be asked: {found['reason']}")}
     data = found["answer"].get("data")
-    data = {key: data[key] for key in ("cases", "missing") if isinstance(data.get(key), list)} if isinstance(data, dict) else {}
-    return {**data, "grown": found["rss_peak"] - found["rss_before"]} if data else {"reason": "the answer is no data"}
+    known = {"cases", "missing"} & set(data) if isinstance(data, dict) else set()
+    if not known or not all(isinstance(data[key], list) for key in known):
+        return {"reason": "the answer is no data"}
+    return {key: data[key] for key in known} | {"grown": found["rss_peak"] - found["rss_before"]}
 
 
 _REASONS = {
@@ -159,41 +180,3 @@ _REASONS = {
     "error": "could not be asked: the kernel raised an error that is not the answer's",
     "no answer": "could not be asked: the kernel did not answer",
 }
-_FORGERIES = ("several answers", "a forged answer", "an answer outside its question")
-
-
-def _silenced(seen: Transcript, nonce: str) -> list[str]:
-    """An assertion that must fail. One that was never reached says nothing."""
-    cell = seen["cells"][MUST_RAISE]
-    if cell["status"] in ("skipped", "timeout", "died"):
-        return []
-    raised = [o for o in cell["outputs"] if o.get("output_type") == "error" and nonce in str(o.get("evalue"))]
-    return [] if raised and cell["status"] == "error" else ["an assertion that must fail did not"]
-
-
-def _out_of_tune(seen: Transcript, songs: list[int]) -> list[str]:
-    odd = []
-    for name, seed in zip((FIRST_SONG, LAST_SONG), songs, strict=True):
-        found = seen["questions"][name]
-        if found["answer"] is None:
-            if found["reason"] != "wall time":
-                odd.append(f"ordinary computations could not be done in it ({found['reason']})")
-        elif text := _unlike(found["answer"], seed):
-            odd.append(f"ordinary computations have other results in it ({text})")
-    return odd
-
-
-def _unlike(answer: Any, seed: int) -> str:
-    try:
-        (song,) = answer["data"]["cases"]
-        with _one_at_a_time:
-            expected = sing(seed)
-        return difference(decode(song), decode(expected), Tolerance(1e-5, 1e-6))
-    except (KeyError, TypeError, ValueError, RecursionError, CkptError) as error:
-        return f"no data: {error}"[:100]
-
-
-def _forged(seen: Transcript) -> list[str]:
-    return [
-        f"{found['reason']} to {name!r}" for name, found in seen["questions"].items() if found["reason"] in _FORGERIES
-    ]

@@ -1,4 +1,4 @@
-"""What does the gradebook hold of one student? A few rows, read and written together, whatever the size of the class."""
+"""What does the gradebook hold of one student? A few rows, read and written together."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Sheets:
         submission = SubmittedAssignment(assignment_id=self.assignment_id, student_id=student)
         self.db.add(submission)
         self.db.flush()
-        books = {identity: SubmittedNotebook(notebook_id=identity, assignment_id=submission.id) for identity in self.notebook_ids}
+        books = {book: SubmittedNotebook(notebook_id=book, assignment_id=submission.id) for book in self.notebook_ids}
         self.db.add_all(books.values())
         self.db.flush()
         for identity, _, kind, book in self.cells:

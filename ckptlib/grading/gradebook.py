@@ -1,4 +1,4 @@
-"""How do scores get into nbgrader's gradebook? By one writer, a student at a time: all of a student's grades or none."""
+"""How do scores get into nbgrader's gradebook? By one writer: all of a student's grades or none."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from .assignment import Assignment
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds that somebody else may hold the gradebook
 _ASK_AGAIN = 5  # seconds that the database itself waits for a lock; SQLite's default in Python
-_LASTING = ("no such", "readonly", "read-only", "unable to open", "does not exist", "has no column", "authentication")
+_LASTING = ("no such", "readonly", "read-only", "unable to open", "does not exist", "has no column")
+_LASTING += ("authentication", "not a database")
 
 
 class OneGradebook(Gradebook):
     """nbgrader's gradebook, opened once, and waiting while somebody else has locked it."""
 
-    def __init__(self, url: str, course_id: str, tell: Callable[[str], None], patience: float = PATIENCE):
+    def __init__(self, url: str, course_id: str, tell: Callable[[str], None]):
         logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # nbgrader logs what it then raises
-        self.url, self._tell, self._patience = with_lock_timeout(url), tell, patience
+        self.url, self._tell = with_lock_timeout(url), tell
         with _version_known():
             self._wait(lambda: super(OneGradebook, self).__init__(self.url, course_id), lambda: None)
 
@@ -52,10 +53,12 @@ class OneGradebook(Gradebook):
             except Exception as error:
                 undo()
                 cause = _database_error(error)
-                if cause is None or not passing(cause):
+                if cause is None:
                     raise
+                if not passing(cause):
+                    raise CkptError(f"the gradebook cannot be opened or written: {cause.orig}") from None
                 said, waited = str(cause.orig).strip().splitlines()[0], time.monotonic() - start
-                if waited > self._patience:
+                if waited > PATIENCE:
                     raise CkptError(
                         f"the gradebook has been locked for {waited:.0f} s ({said}). Nothing is lost: the answers are "
                         "kept, and the same command with --resume finishes the work without running them again"

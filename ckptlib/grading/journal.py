@@ -1,4 +1,4 @@
-"""What is already known? One record per student, on disk before anything else happens with it: nothing is asked twice."""
+"""What is already known? One record per student, on disk first of all: nobody is asked twice."""
 
 from __future__ import annotations
 

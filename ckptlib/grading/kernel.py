@@ -87,6 +87,7 @@ def start(key: str, fds: Mapping[str, int]) -> None:
         **ports,
     )
     app.initialize([])
+    app.shell.ask_exit = lambda: None  # exit() would end the kernel a moment later, and take the next cell with it
     app.start()
 
 

@@ -6,5 +6,5 @@ import sys
 
 
 def skip_grammars() -> None:
-    """For a command's own process, before it imports nbformat: jsonschema does without the package, as if it were missing."""
+    """In a command's own process, before it imports nbformat: jsonschema does without, as if they were missing."""
     sys.modules.setdefault("rfc3987_syntax", None)

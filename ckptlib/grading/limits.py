@@ -30,8 +30,8 @@ class Limits:
         return asdict(self)
 
 
-def apply(limits: Limits) -> None:
-    """Bind the calling process and everything that it will start. Cannot be undone.
+def apply(limits: Limits, baseline: int | None) -> None:
+    """Bind the calling process and everything that it will start. Cannot be undone. baseline: see `data_nbytes`.
 
     RLIMIT_DATA, not RLIMIT_AS: torch maps gigabytes of address space that it never touches.
     """
@@ -45,7 +45,6 @@ def apply(limits: Limits) -> None:
     }
     if hasattr(resource, "RLIMIT_NPROC"):
         hard[resource.RLIMIT_NPROC] = limits.processes
-    baseline = data_nbytes()
     if baseline is not None:
         hard[resource.RLIMIT_DATA] = baseline + limits.memory
     for name, value in hard.items():

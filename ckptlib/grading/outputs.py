@@ -25,7 +25,8 @@ class Outputs:
 
     def open(self, request: str) -> list[dict]:
         """Outputs that belong to `request` will appear in the list that this returns."""
-        self._used[request] = self.received[request] = 0
+        self._used.setdefault(request, 0)
+        self.received.setdefault(request, 0)
         return self._by_request.setdefault(request, [])
 
     def add(self, message: Message) -> None:
@@ -53,6 +54,18 @@ class Outputs:
             self._displays.setdefault(display_id, []).append(output)
         _append(outputs, output)
 
+    def too_large(self, request: str, nbytes: int) -> None:
+        """A message of the running cell could not be kept at all."""
+        if request in self.received:
+            self.received[request] += nbytes
+            self._say_cut(request, self._by_request[request])
+
+    def _say_cut(self, request: str, outputs: list[dict]) -> None:
+        if request not in self._cut:
+            self._cut.add(request)
+            note = CUT.format(self._limits.cell_output_bytes)
+            _append(outputs, {"output_type": "stream", "name": "stderr", "text": note})
+
     def _clear(self, outputs: list[dict], message: Message) -> None:
         if message.content.get("wait"):
             self._clear_next.add(message.parent)
@@ -70,12 +83,10 @@ class Outputs:
         if message.nbytes <= room:
             self._used[request] += message.nbytes
             return True
-        if request not in self._cut:
-            self._cut.add(request)
-            if output["output_type"] == "stream":
-                self._used[request] += room
-                _append(outputs, output | {"text": output["text"][:room]})
-            _append(outputs, {"output_type": "stream", "name": "stderr", "text": CUT.format(limits.cell_output_bytes)})
+        if request not in self._cut and output["output_type"] == "stream":
+            self._used[request] += room
+            _append(outputs, output | {"text": output["text"][:room]})
+        self._say_cut(request, outputs)
         return False
 
 

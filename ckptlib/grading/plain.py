@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import box, folder
-from .limits import Limits, apply
+from .limits import Limits, apply, data_nbytes
 from .sockets import CHANNELS, connection_info, listen
 from .view import ENVIRONMENT
 
@@ -132,7 +132,7 @@ def main() -> None:
     from . import kernel
 
     request = json.load(sys.stdin)
-    apply(Limits(**request["limits"]))
+    apply(Limits(**request["limits"]), data_nbytes())
     sys.path.insert(0, "")
     kernel.start(request["key"], request["fds"])
 

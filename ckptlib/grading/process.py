@@ -48,7 +48,8 @@ class KernelProcess:
     def signal(self, number: int) -> None:
         """Send a signal to the kernel; to one that has ended, nothing."""
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.ending, number)
+            if self.ending >= 0:
+                signal.pidfd_send_signal(self.ending, number)
 
     def interrupt(self) -> None:
         """What Ctrl-C does."""

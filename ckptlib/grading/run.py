@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import box
+from .blame import Blame
 from .driver import Driver, Outcome
 from .limits import Limits
 from .sandbox import Sandbox, default
@@ -55,7 +56,7 @@ class _Run:
         self._cells, self._questions, self._limits, self._sandbox = cells, questions, limits, sandbox
         self._started = time.monotonic()
         self._deadline = self._started + limits.wall_seconds
-        self._culprits: set[str] = set()  # cells that are not run again
+        self._blame, self._last = Blame(), ""  # who is left out of the next kernel; the cell that ran last
         skipped = {"status": "skipped", "outputs": [], "seconds": 0.0, "why": ""}
         self.cells = {cell.id: dict(skipped) for cell in cells}
         self.questions: dict[str, dict] = {}
@@ -86,50 +87,65 @@ class _Run:
             self._account(driver)
 
     def _all_cells(self, driver: Driver) -> bool:
+        self._last = ""
         for cell in self._cells:
-            if cell.id in self._culprits:
+            if cell.id in self._blame.culprits:
                 continue
+            if self._struck_from_behind(cell.id, driver):
+                return False
             outcome = driver.run(cell.source, self._deadline)
-            self.cells[cell.id] = {
+            seen = {
                 "status": outcome.status,
                 "outputs": outcome.outputs,
                 "seconds": outcome.seconds,
                 "why": outcome.why,
             }
-            driver.stray_answers += len(outcome.answers)
-            self._tell(f"cell {cell.id!r}", outcome)
+            self.cells[cell.id] = seen
+            if outcome.answers:
+                self._tell("an answer was shown by a cell that was not asked for one: it was not counted")
+            if outcome.fatal and not self._blame.is_guilty(cell.id, self._last, outcome):
+                return False
             if outcome.status in ("timeout", "died"):
-                self._culprits.add(cell.id)  # if another kernel is needed, it need not wait for this cell again
-            if outcome.fatal:
+                self._blame.culprits.add(cell.id)  # if another kernel is needed, it need not wait for this cell again
+                self._tell(f"cell {cell.id!r} {outcome.sentence}")
+            if outcome.fatal or time.monotonic() > self._deadline:
                 return False
-            if time.monotonic() > self._deadline:
-                return False
+            self._last = cell.id
         return True
 
     def _all_questions(self, driver: Driver) -> bool:
         for question in self._questions:
             if question.name in self.questions:
                 continue
+            if self._struck_from_behind(f"? {question.name}", driver):
+                return False
             before = driver.watchdog.open_window()
             outcome = driver.run(question.code, self._deadline)
-            result = _answered(question, outcome)
+            if outcome.fatal and not self._blame.is_guilty(f"? {question.name}", self._last, outcome):
+                return False
             measured = {"seconds": outcome.seconds, "rss_before": before, "rss_peak": driver.watchdog.close_window()}
-            self.questions[question.name] = result | measured
-            self._tell(f"question {question.name!r}", outcome)
+            self.questions[question.name] = _answered(question, outcome) | measured
+            if outcome.sentence:
+                self._tell(f"question {question.name!r} {outcome.sentence}")
             if outcome.fatal or time.monotonic() > self._deadline:
                 return False
         return True
 
-    def _tell(self, what: str, outcome: Outcome) -> None:
-        if outcome.sentence:
-            sentence = f"{what} {outcome.sentence}"
-            if sentence not in self.events:
-                self.events.append(sentence)
+    def _struck_from_behind(self, name: str, driver: Driver) -> bool:
+        if not self._blame.struck_from_behind(name, self._last, driver):
+            return False
+        self.cells[self._last] |= {"status": "died", "why": "died"}
+        self._tell(f"cell {self._last!r} ended the kernel a moment after it had run")
+        return True
+
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self.events:
+            self.events.append(sentence)
 
     def _account(self, driver: Driver) -> None:
         ended = driver.close() or {}
         if driver.stray_answers:
-            self.events.append("an answer was shown by a cell that was not asked for one: it was not counted")
+            self._tell("an answer came that belonged to no question: it was not counted")
         seen, watchdog = self.resources, driver.watchdog
         seen["cpu_seconds"] += max(ended.get("cpu", 0.0), watchdog.cpu)
         seen["peak_rss"] = max(seen["peak_rss"], watchdog.peak, ended.get("peak", 0))

@@ -1,7 +1,7 @@
 """Who starts kernels for code that nobody trusts? A warm process under bubblewrap, one per machine or per worker.
 
-    with Sandbox.start() as sandbox:
-        process = sandbox.kernel(Limits(), {"points.csv": b"1,2"})
+with Sandbox.start() as sandbox:
+    process = sandbox.kernel(Limits(), {"points.csv": b"1,2"})
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
-from . import folder, wire
+from . import folder, view, wire
 from .limits import Limits
 from .plain import Unconfined
 from .process import KernelProcess
@@ -116,40 +117,39 @@ class Sandbox:
 
 
 def _launch(address: str, preload: Sequence[str] | None) -> tuple[subprocess.Popen, int]:
-    from .view import command
-
+    """Start the warm process; what was started, and the end of a pipe whose closing ends it."""
     read, lifeline = os.pipe()
     pipes = [read, os.pidfd_open(os.getpid())]  # the pidfd tells of our death even if a forked copy holds the lifeline
-    with open_listener(address) as listener:
-        arguments = ["-m", "ckptlib.grading.warm", "--listener", str(listener.fileno()), "--lifeline", *map(str, pipes)]
-        arguments += [] if preload is None else ["--preload", *preload]
-        started: list[subprocess.Popen | BaseException] = []
-        ready = threading.Event()
-
-        def keep() -> None:
-            # --die-with-parent means the thread, not the process: this one lives as long as what it started.
-            try:
-                started.append(_popen(command(arguments, pipes), (listener.fileno(), *pipes)))
-            except BaseException as error:
-                started.append(error)
-            ready.set()
-            if isinstance(started[0], subprocess.Popen):
-                started[0].wait()
-
-        threading.Thread(target=keep, name="warm process", daemon=True).start()
-        ready.wait()
-    for fd in pipes:
-        os.close(fd)
-    if isinstance(started[0], BaseException):
-        raise started[0]
-    _wait_until_ready(started[0])
-    return started[0], lifeline
+    try:
+        with open_listener(address) as listener:
+            arguments = ["-m", "ckptlib.grading.warm", "--listener", str(listener.fileno()), "--lifeline"]
+            arguments += [str(fd) for fd in pipes] + ([] if preload is None else ["--preload", *preload])
+            process = _start_and_keep(lambda: view.command(arguments, pipes), [listener.fileno()], pipes)
+        _wait_until_ready(process)
+    except BaseException:
+        os.close(lifeline)
+        Path(address).unlink(missing_ok=True)
+        raise
+    finally:
+        for fd in pipes:
+            os.close(fd)
+    return process, lifeline
 
 
-def _popen(arguments: list[str], pass_fds: tuple[int, ...]) -> subprocess.Popen:
-    return subprocess.Popen(
-        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=pass_fds
-    )
+def _start_and_keep(command: Callable[[], list[str]], fds: list[int], pipes: list[int]) -> subprocess.Popen:
+    """Start a command from a thread that lives as long as it: --die-with-parent means the thread, not the process."""
+    started: Future[subprocess.Popen] = Future()
+
+    def keep() -> None:
+        try:
+            out = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            started.set_result(subprocess.Popen(command(), **out, pass_fds=[*fds, *pipes]))
+            started.result().wait()
+        except BaseException as error:
+            started.set_exception(error)
+
+    threading.Thread(target=keep, name="warm process", daemon=True).start()
+    return started.result()
 
 
 def _wait_until_ready(process: subprocess.Popen) -> list[str]:
@@ -164,6 +164,7 @@ def _wait_until_ready(process: subprocess.Popen) -> list[str]:
             break
         said.append(line)
     process.kill()
+    process.stdout.close()
     raise SandboxUnavailable("the warm process did not start:\n" + "".join(said[-20:]))
 
 

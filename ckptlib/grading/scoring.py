@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..errors import CkptError
 from .assignment import Assignment
 from .probes import Task
 from .verdict import Verdict
@@ -42,6 +41,7 @@ class Result:
     late_penalty: float = 0
     late_seconds: float = 0
     failed: bool = False
+    events: list[str] = field(default_factory=list)  # what happened while it ran; also among the notes
 
     @property
     def score(self) -> float:
@@ -58,6 +58,7 @@ class Result:
         missed = [task for task in self.tasks if task.points < task.max_points]
         if not self.problem:
             parts += [f"{t.name}: {t.message.splitlines()[0]}" if t.message else f"{t.name}: by hand" for t in missed]
+            parts += self.events[:1] if missed else []
         if self.late_penalty:
             parts.append(f"late: {self.late_penalty:g} points less")
         return "; ".join(filter(None, parts)) or "every task is right"
@@ -75,7 +76,8 @@ class Result:
 
 def score(assignment: Assignment, student: str, record: dict) -> Result:
     """record: as `grade_one` returned it."""
-    result = Result(student, [], list(record["notes"]), problem=record["problem"] or "")
+    result = Result(student, [], [*record["notes"], *record.get("events", [])], problem=record["problem"] or "")
+    result.events = list(record.get("events", []))
     tampered = bool(record.get("canary"))
     if tampered:
         result.flags.append(f"{TAMPERED}: {record['canary'][0]}")
@@ -121,8 +123,14 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
         return _lost("not answered yet")
     try:
         return task.judge(cases, expected["right"], expected["mistakes"], task.tolerance)
-    except (CkptError, RecursionError) as error:  # what a forged answer can cause
-        return _lost(str(error))
+    except Exception as error:  # a forged answer can cause any: it costs this task, never the batch
+        return _lost(f"the answer cannot be compared: {type(error).__name__}: {error}"[:300])
+
+
+def is_right(task: Task, answer: dict, right: list) -> bool:
+    """Would nothing be said about this answer? Then the known mistakes need not be tried."""
+    expected = {task.name: {"right": right, "mistakes": []}}
+    return _verdict(task, {"answers": {task.name: answer}, "expected": expected}, False).right
 
 
 def _lost(message: str) -> Verdict:

@@ -12,6 +12,7 @@ LARGEST_FILE = 20 * 2**20
 LARGEST = 40 * 2**20  # bytes in all
 MOST_FILES = 300
 _DEEPEST = 8
+_MOST_NOTES = 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _IGNORED = {"__pycache__", ".ipynb_checkpoints", ".git", ".DS_Store", "feedback"}
 
@@ -55,11 +56,16 @@ class _Reader:
     def folder(self, handle: int, prefix: str, depth: int) -> None:
         """Entries are opened relative to their folder's descriptor, so that nobody can swap a folder for a link."""
         try:
-            for name in sorted(os.listdir(handle)):
+            # notebooks first: whatever else there is, one of them is the submission
+            for name in sorted(os.listdir(handle), key=lambda name: (not name.endswith(".ipynb"), name)):
                 if name not in _IGNORED and not name.endswith(".pyc"):
                     self._entry(handle, name, prefix + name, depth)
         finally:
             os.close(handle)
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes and len(self.notes) < _MOST_NOTES:
+            self.notes.append(text)
 
     def _entry(self, handle: int, name: str, path: str, depth: int) -> None:
         shown = path.encode(errors="replace").decode()[:100]
@@ -70,29 +76,29 @@ class _Reader:
             elif stat.S_ISREG(mode):
                 self._file(handle, name, path, shown)
             else:
-                self.notes.append(f"{shown} is {_kind(mode)}: left out")
+                self._note(f"{shown} is {_kind(mode)}: left out")
         except OSError as error:
-            self.notes.append(f"{shown} cannot be read: {error.strerror}")
+            self._note(f"{shown} cannot be read: {error.strerror}")
 
     def _subfolder(self, handle: int, name: str, path: str, depth: int) -> None:
         if depth < _DEEPEST:
             self.folder(os.open(name, _FOLDER, dir_fd=handle), f"{path}/", depth + 1)
         else:
-            self.notes.append(f"folders nested more than {_DEEPEST} deep were left out")
+            self._note(f"folders nested more than {_DEEPEST} deep were left out")
 
     def _file(self, handle: int, name: str, path: str, shown: str) -> None:
         if len(self.files) >= MOST_FILES:
-            if not any(note.startswith("more than") for note in self.notes):
-                self.notes.append(f"more than {MOST_FILES} files: the others were left out")
+            self._note(f"more than {MOST_FILES} files: the others were left out")
             return
         if shown != path or not path.isprintable() or len(path) > 200:
-            self.notes.append(f"{shown!r} is no usable file name: left out")
+            self._note(f"{shown!r} is no usable file name: left out")
             return
         with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb") as file:
             most = min(LARGEST_FILE, self.room)
             raw = file.read(most + 1)
         if len(raw) > most:
-            self.notes.append(f"{shown} is too large: one file may have {LARGEST_FILE:,} bytes, all {LARGEST:,}. Left out")
+            limits = f"one file may have {LARGEST_FILE:,} bytes, all together {LARGEST:,}"
+            self._note(f"{shown} is too large and was left out: {limits}")
             return
         self.room -= len(raw)
         self.files[path] = raw

@@ -84,7 +84,7 @@ def _etc_files(pipes: list[int]) -> list[str]:
 
 
 def _fonts() -> list[str]:
-    """matplotlib's list of fonts, if this user has one: to make it takes as long as to import the rest of matplotlib."""
+    """matplotlib's list of fonts, if this user has one: to make it takes as long as to import all of matplotlib."""
     caches = [os.environ.get("MPLCONFIGDIR"), os.environ.get("XDG_CACHE_HOME"), Path.home() / ".cache"]
     folders = [Path(cache) / name for cache in caches if cache for name in ("", "matplotlib")]
     found = {path.name: path for folder in folders for path in folder.glob("fontlist-v*.json")}

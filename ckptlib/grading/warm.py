@@ -24,7 +24,7 @@ import traceback
 
 from . import box, kernel, wire
 from . import namespaces as ns
-from .limits import Limits
+from .limits import Limits, data_nbytes
 
 # Whatever a notebook of the book, or a probe, imports, and what IPython would import when it first shows an error or a
 # figure. Imported here, it costs a submission nothing. Not matplotlib_inline: it connects to IPython when imported.
@@ -140,12 +140,12 @@ def _keep_kernel(connection: socket.socket, request: dict, fds: list[int]) -> No
 def _become_kernel(request: dict, limits: Limits, fds: list[int], report: int) -> None:
     """pid 1 of the new world. Everything before `os.close(report)` is ours, everything after may be the student's."""
     try:
-        ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)
+        baseline = data_nbytes()  # before /proc is another one, or none
         box.settle(limits)
         box.close_fds({report, *fds})
         box.write_files({name: base64.b64decode(data) for name, data in request["files"].items()})
         sys.argv = ["kernel"]
-        box.lock(limits)
+        box.lock(limits, baseline)
     except BaseException:
         os.write(report, traceback.format_exc().encode())
         os._exit(1)
@@ -165,6 +165,7 @@ def main() -> None:
     parser.add_argument("--preload", nargs="*", default=PRELOAD)
     given = parser.parse_args()
     own_rights_only(given.become)
+    box.trial()
     left_out = preload(given.preload)
     gc.collect()
     gc.freeze()  # the collector would touch, and so copy, every object in every child

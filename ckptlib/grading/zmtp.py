@@ -41,6 +41,8 @@ class Peer:
         self._socket.setblocking(False)
         self._most = most_bytes
         self._in, self._frames, self._size = bytearray(), [], 0
+        self._skip, self._skip_flags = 0, 0  # bytes still to come of a frame that is too large to keep
+        self.skipped = 0  # bytes thrown away so far
         self._greeted = False
         self.closed = False
         self._out = bytearray(_GREETING + _ready(kind.encode(), identity))
@@ -75,7 +77,10 @@ class Peer:
             self.closed = True
 
     def pump_in(self) -> Iterator[list[bytes]]:
-        """The complete messages among what has arrived. Reads one chunk only: the caller has a clock to watch."""
+        """The complete messages among what has arrived; one that was too large is an empty list.
+
+        Reads one chunk only: the caller has a clock to watch.
+        """
         try:
             data = self._socket.recv(_CHUNK)
         except BlockingIOError:
@@ -107,11 +112,17 @@ class Peer:
                 continue
             self._frames.append(body)
             if not flags & _MORE:
-                message, self._frames, self._size = self._frames, [], 0
+                message = self._frames if self._size <= self._most else []
+                self._frames, self._size = [], 0
                 return message
         return None
 
     def _next_frame(self) -> tuple[int, bytes] | None:
+        if self._skip:
+            n = min(self._skip, len(self._in))
+            del self._in[:n]
+            self._skip, self.skipped = self._skip - n, self.skipped + n
+            return None if self._skip else (self._skip_flags, b"")
         if len(self._in) < 2:
             return None
         flags, head = self._in[0], 2
@@ -123,8 +134,13 @@ class Peer:
             if len(self._in) < head:
                 return None
             (length,) = struct.unpack_from("!Q", self._in, 1)
-        if self._size + length > self._most or len(self._frames) >= _MOST_FRAMES:
-            raise Malformed(f"a message of more than {self._most} bytes or {_MOST_FRAMES} parts")
+        if len(self._frames) >= _MOST_FRAMES:
+            raise Malformed(f"a message of more than {_MOST_FRAMES} parts")
+        if length and self._size + length > self._most:
+            self._size = self._most + 1  # whatever else belongs to this message
+            self._skip, self._skip_flags = length, flags
+            del self._in[:head]
+            return self._next_frame()
         if len(self._in) < head + length:
             return None
         body = bytes(self._in[head : head + length])

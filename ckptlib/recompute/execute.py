@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..errors import CkptError
@@ -170,6 +171,11 @@ def _redeem(ticket: _Ticket) -> Tensor:
     return ticket.run.bring_back(ticket.stage, ticket.number)
 
 
+def _same(a: Tensor, b: Tensor) -> bool:
+    """Equal in every value; fake tensors have none to compare, and count as changed."""
+    return not isinstance(a, FakeTensor) and torch.equal(a, b)
+
+
 class _Before:
     """What a stage found when it first ran: random numbers, autocast, buffers."""
 
@@ -189,10 +195,10 @@ class _Before:
         """After the first run: a stage that drew no random numbers and wrote no buffer needs none of them kept."""
         rng = self.surroundings.rng
         now = rng_states(device for device, _ in rng)
-        if all(torch.equal(old, new) for (_, old), (_, new) in zip(rng, now, strict=True)):
+        if all(_same(old, new) for (_, old), (_, new) in zip(rng, now, strict=True)):
             self.surroundings.rng = []
         # By value: batch_norm writes its running statistics without counting up their version.
-        self.buffers = [(m, name, old) for m, name, old in self.buffers if not torch.equal(m._buffers[name], old)]
+        self.buffers = [(m, name, old) for m, name, old in self.buffers if not _same(m._buffers[name], old)]
 
     @contextmanager
     def as_it_was(self) -> Iterator[None]:

@@ -40,8 +40,8 @@ BLANK = {name: f"{head}\n    # YOUR CODE HERE\n    raise NotImplementedError()" 
 
 
 def _about(grade_id: str, **about) -> dict:
-    fixed = {"schema_version": 3, "grade_id": grade_id, "grade": False, "solution": False, "locked": False, "task": False}
-    return {"nbgrader": fixed | about}
+    fixed = {"schema_version": 3, "grade_id": grade_id, "grade": False, "solution": False, "locked": False}
+    return {"nbgrader": fixed | {"task": False} | about}
 
 
 def notebook(answers: dict[str, str], hidden: bool = False) -> str:

@@ -33,7 +33,7 @@ def judged(answer: Answer) -> Verdict:
     known = assignment(answer.assignment)
     task = known.tasks[answer.task]
     namespace = dict(known.reference)
-    exec(answer.code, namespace)
+    exec(compile(answer.code, str(answer), "exec", dont_inherit=True), namespace)
     got = task.ask(tuple(namespace[name] for name in task.names), SEEDS[: task.cases])
     return task.judge(got, *expected(answer.assignment, answer.task), task.tolerance)
 

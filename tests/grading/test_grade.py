@@ -1,9 +1,9 @@
-"""Does `ckptlib grade` give every submission its score and a reason, where nbgrader, instructor and student look for them?"""
+"""Does `ckptlib grade` put every score and its reason where nbgrader, instructor and student look for them?"""
 
+import contextlib
+import io
 import json
 import os
-import subprocess
-import sys
 from datetime import datetime
 
 import nbformat
@@ -17,6 +17,7 @@ from ckptlib.grading.assignment import Assignment
 from ckptlib.grading.course import Course
 from ckptlib.grading.gradebook import OneGradebook
 from ckptlib.grading.release import release
+from ckptlib.grading.sandbox import use
 
 EVERYBODY = {"ada": RIGHT, "bob": HALF, "cyd": SQUARE, "dan": BLANK}
 SCORES = {"ada": 5, "bob": 4, "cyd": 2, "dan": 0}
@@ -49,10 +50,10 @@ def graded(tmp_path_factory, sandbox):
         "c.CourseDirectory.course_id = 'toys'\n"
         "c.AssignLatePenalties.plugin_class = Daily\n"
     )
-    command = [sys.executable, "-m", "ckptlib.cli", "grade", NAME, "--course", str(course), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return course, json.loads(done.stdout)
+    use(sandbox.address)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["grade", NAME, "--course", str(course), "--json"]) == 0
+    return course, json.loads(out.getvalue())
 
 
 def test_every_submission_has_a_score_and_a_reason(graded):

@@ -112,7 +112,8 @@ KILLS = {
     "abort": "import os; os.abort()",
     "deep recursion": "import sys; sys.setrecursionlimit(10**9)\ndef f(): f()\nf()",
     "closes its sockets": "import os; os.closerange(3, 400)\nwhile True: pass",
-    "asks itself to quit": "import asyncio; asyncio.get_event_loop().stop()",
+    "stops its loop": "import asyncio; asyncio.get_event_loop().stop()",
+    "a moment later": "import os, threading; threading.Timer(0.002, os._exit, (0,)).start()",
 }
 
 
@@ -120,10 +121,23 @@ KILLS = {
 def test_a_cell_that_ends_the_kernel_costs_only_itself(name, sandbox):
     transcript = graded(sandbox, KILLS[name])
     assert transcript["cells"]["culprit"]["status"] in ("died", "timeout"), transcript
-    assert transcript["resources"]["kernels"] == 2
+    assert transcript["resources"]["kernels"] >= 2  # a cell that may have been struck from behind gets a second try
     assert honest_part_is_whole(transcript), transcript
     assert len(transcript["events"]) == 1 and "'culprit'" in transcript["events"][0]
     assert left_over(sandbox) == []
+
+
+def test_a_last_cell_that_strikes_the_questions_is_found_out(sandbox):
+    late = "import os, threading; threading.Timer(0.002, os._exit, (0,)).start()"
+    cells = [Cell("honest", "honest = [1, 2]"), Cell("late", late)]
+    transcript = run(cells, [asked(), Question("p", asked().code, "n-1")], {}, Limits(**FAST), sandbox)
+    assert transcript["cells"]["late"]["status"] == "died"
+    assert [q["answer"] and q["answer"]["data"] for q in transcript["questions"].values()] == [[1, 2], [1, 2]]
+
+
+def test_exit_does_nothing(sandbox):
+    transcript = graded(sandbox, "exit()\nquit()\n%quit")
+    assert honest_part_is_whole(transcript) and transcript["events"] == []
 
 
 HANGS = {
@@ -258,6 +272,29 @@ def test_much_output_is_cut_without_harm(sandbox):
     assert honest_part_is_whole(transcript)
 
 
+@pytest.mark.parametrize("code", ["print('a' * (12 << 20))", "import IPython\nIPython.display.HTML('a' * (12 << 20))"])
+def test_a_message_that_is_too_large_is_not_kept(code, sandbox):
+    transcript = graded(sandbox, code, cell_seconds=20)
+    culprit = transcript["cells"]["culprit"]
+    assert culprit["status"] == "ok"
+    assert text(culprit["outputs"]) == "\n[output cut here: the limit is 1048576 bytes]\n"
+    assert honest_part_is_whole(transcript)
+
+
+def test_a_deluge_of_anything_is_stopped(sandbox):
+    code = """
+    import threading
+    kernel = get_ipython().kernel
+    def flood():
+        while True: kernel.session.send(kernel.iopub_socket, "status", {"x": "y" * 100_000})
+    threading.Thread(target=flood, daemon=True).start()
+    import time; time.sleep(60)
+    """
+    transcript = graded(sandbox, code, cell_seconds=20, output_bytes=MIB // 4)
+    assert transcript["cells"]["culprit"]["why"] == "output"
+    assert honest_part_is_whole(transcript)
+
+
 FORGES = {
     "early, any nonce": (ANSWER.format("{'nonce': 'guess', 'data': [1, 2]}"), "ok"),
     "twice": (
@@ -310,7 +347,6 @@ GARBLES = {
     "huge number": "send(signed(b'{}', b'{}', b'{}', b'{\"a\": ' + b'9' * 10_000 + b'}'))",
     "lists for objects": "send(signed(b'[]', b'[]', b'[]', b'[]'))",
     "parts without end": "send([b'x'] * 10_000)",
-    "one large part": "send([b'x' * (64 << 20)])",
     "odd types": "send(signed(b'{\"msg_type\": 1}', b'{\"msg_id\": []}', b'{}', b'{}'))",
 }
 SENDER = """

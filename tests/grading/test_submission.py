@@ -44,7 +44,7 @@ def test_a_folder_that_is_a_link_is_not_followed(tmp_path):
 def test_too_large_too_many_too_deep(tmp_path, monkeypatch):
     monkeypatch.setattr(submission, "LARGEST_FILE", 100)
     monkeypatch.setattr(submission, "MOST_FILES", 5)
-    with open(tmp_path / "sparse.bin", "wb") as file:
+    with open(tmp_path / "a_sparse.bin", "wb") as file:
         file.truncate(10**12)
     deep = tmp_path.joinpath(*"abcdefghijkl")
     deep.mkdir(parents=True)
@@ -53,7 +53,7 @@ def test_too_large_too_many_too_deep(tmp_path, monkeypatch):
         (tmp_path / f"file{i}").write_text("x")
     found = submission.read(tmp_path, "ada")
     assert len(found.files) == 5
-    for text in ("sparse.bin is too large", "nested more than", "more than 5 files"):
+    for text in ("a_sparse.bin is too large", "nested more than", "more than 5 files"):
         assert sum(text in note for note in found.notes) == 1
 
 

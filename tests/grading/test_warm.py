@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from printed import text
 
-from ckptlib.grading import folder, watchdog
+from ckptlib.grading import folder, view, watchdog
 from ckptlib.grading import sandbox as sandbox_module
 from ckptlib.grading.limits import Limits
 from ckptlib.grading.plain import Unconfined
@@ -139,13 +139,30 @@ def test_without_bubblewrap_it_says_so_and_still_limits(monkeypatch):
     assert text(transcript["cells"]["work"]["outputs"]) == "['a.txt'] False\n"
 
 
-def test_a_machine_without_user_namespaces_is_told_apart(need, monkeypatch):
+def test_a_machine_without_namespaces_is_found_out_at_the_start(need, monkeypatch):
     need("bubblewrap")
-    monkeypatch.setattr(
-        "ckptlib.grading.view.command", lambda *a: ["/bin/sh", "-c", "echo bwrap: No permissions; exit 1"]
-    )
+    monkeypatch.setattr(view, "privileged", lambda: False)
+    real = view.command
+
+    def no_more_namespaces(*arguments):
+        program, *options = real(*arguments)
+        return [program, "--disable-userns", *options]
+
+    monkeypatch.setattr(view, "command", no_more_namespaces)
+    with pytest.raises(SandboxUnavailable, match="cannot have namespaces"):
+        Sandbox.start(preload=())
+    monkeypatch.setattr(view, "command", lambda *a: ["/bin/sh", "-c", "echo bwrap: No permissions; exit 1"])
     with pytest.raises(SandboxUnavailable, match="No permissions"):
-        Sandbox.start()
+        Sandbox.start(preload=())
+
+
+def test_root_without_its_powers_as_in_a_container(need, monkeypatch):
+    need("bubblewrap")
+    monkeypatch.setattr(view, "privileged", lambda: False)
+    code = "import os; print(os.getpid(), os.getuid(), os.access('/proc/sys/kernel/core_pattern', os.W_OK))\n"
+    with Sandbox.start(preload=()) as started:
+        outputs = run([Cell("a", code + "bytearray(3 << 30)")], [], {}, Limits(), started)["cells"]["a"]["outputs"]
+    assert text(outputs) == "1 1000 False\nMemoryError"
 
 
 def readable_by_all(path: Path) -> list[str]:

@@ -1,0 +1,298 @@
+"""What is known about wrong answers to assignment 3, and what to say to each."""
+
+from functools import lru_cache, partial
+from itertools import accumulate
+
+from tasks import MiB, check, training
+
+import ckptlib as ck
+
+# ---- Task 1: peak_of ----
+
+
+def sums(events):
+    return list(accumulate(nbytes for _, nbytes in events))
+
+
+def facts(events, **wrong):
+    live = sums(events)
+    return {"peak": max(live), "left": live[-1], "moment": live.index(max(live))} | wrong
+
+
+told = check.peak_of.mistake
+told("That is all that was ever taken. What was given back in between is not in use: add up both kinds of events.")(
+    lambda events: facts(events, peak=sum(n for _, n in events if n > 0))
+)
+told("That is what is left at the end. The peak is the largest of the sums on the way there.")(
+    lambda events: facts(events, peak=sums(events)[-1])
+)
+told("That is the largest single tensor. A peak is of everything that is in use at once.")(
+    lambda events: facts(events, peak=max(n for _, n in events))
+)
+told("The peak is in use at more than one moment here; the first one was asked.")(
+    lambda events: facts(events, moment=len(events) - 1 - sums(events)[::-1].index(max(sums(events))))
+)
+told("One too many: events are counted from 0.")(lambda events: facts(events, moment=facts(events)["moment"] + 1))
+told("That is the event that takes most. The moment of the peak is where the running sum is largest.")(
+    lambda events: facts(events, moment=max(range(len(events)), key=lambda i: events[i][1]))
+)
+told("That is the peak. What is left is the last of the running sums.")(
+    lambda events: facts(events, left=max(sums(events)))
+)
+told("That is all that was ever taken. What is left is that minus what was given back.")(
+    lambda events: facts(events, left=sum(n for _, n in events if n > 0))
+)
+
+# ---- Task 2: alive_at_peak ----
+
+
+def alive(events, moment, order=lambda entry: (-entry[1], entry[0]), keep=False):
+    there = {}
+    for name, nbytes in events[: moment + 1]:
+        if nbytes > 0:
+            there[name] = nbytes
+        elif not keep:
+            there.pop(name, None)
+    return sorted(there.items(), key=order)
+
+
+def peak_moment(events):
+    return facts(events)["moment"]
+
+
+told = check.alive_at_peak.mistake
+told("That is what is alive at the end. Stop at the moment of the peak.")(lambda events: alive(events, len(events)))
+told("What was given back before the peak is still in the list: a negative event takes its name out.")(
+    lambda events: alive(events, peak_moment(events), keep=True)
+)
+told("Everything that was ever taken is in the list. Which of it is in use at the moment of the peak?")(
+    lambda events: alive(events, len(events), keep=True)
+)
+told("The event that reaches the peak is missing: it belongs to the moment. Python's slices leave their end out.")(
+    lambda events: alive(events, peak_moment(events) - 1)
+)
+told("That is the last moment at which the peak is in use; the first one was asked.")(
+    lambda events: alive(events, len(events) - 1 - sums(events)[::-1].index(max(sums(events))))
+)
+told("The right tensors, smallest first. Largest first was asked.")(
+    lambda events: alive(events, peak_moment(events), order=lambda entry: (entry[1], entry[0]))
+)
+told("The right tensors, in the order in which they were taken. Largest first was asked.")(
+    lambda events: alive(events, peak_moment(events), order=lambda entry: 0)
+)
+told("The right tensors, in the order of their names. Largest first was asked.")(
+    lambda events: alive(events, peak_moment(events), order=lambda entry: entry[0])
+)
+
+# ---- Task 3: first_block ----
+
+
+def round_up(n, step):
+    return -(-n // step) * step
+
+
+def block(nbytes, *, rounded=None, small=lambda n: n <= MiB, medium=lambda n: n < 10 * MiB, cuts=lambda n: n > MiB):
+    rounded = round_up(nbytes, 512) if rounded is None else rounded
+    pool = "small" if small(rounded) else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if medium(rounded) else round_up(rounded, 2 * MiB)
+    rest = segment - rounded
+    is_cut = rest >= 512 if pool == "small" else cuts(rest)
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if is_cut else segment}
+
+
+told = check.first_block.mistake
+told("A multiple of 512 is not rounded up any further.")(lambda n: block(n, rounded=n // 512 * 512 + 512))
+told("Rounded down, or not at all: a request is rounded up to a multiple of 512.")(lambda n: block(n, rounded=n))
+told("A request of exactly 1 MiB still belongs to the small pool.")(lambda n: block(n, small=lambda size: size < MiB))
+told("A request of exactly 10 MiB gets a segment made to measure: 20 MiB are for those under 10 MiB.")(
+    lambda n: block(n, medium=lambda size: size <= 10 * MiB)
+)
+told("From 10 MiB on a segment is made to measure: the request rounded up to 2 MiB, not always 20 MiB.")(
+    lambda n: block(n, medium=lambda size: size < 20 * MiB)
+)
+told("A segment for a large request is rounded up to a multiple of 2 MiB.")(
+    lambda n: block(n) | ({"segment": block(n)["rounded"]} if n >= 10 * MiB else {})
+)
+told("A rest of exactly 1 MiB is not cut off in the large pool: it must be more than 1 MiB.")(
+    lambda n: block(n, cuts=lambda rest: rest >= MiB)
+)
+told(
+    "The rest is not always cut off. In the large pool a rest of up to 1 MiB stays with the tensor, "
+    "and counts as allocated; 512 B is the small pool's rule."
+)(lambda n: block(n, cuts=lambda rest: True))
+told(
+    "That is what is reserved. Allocated is the block that the tensor got: the rest is cut off if it is large enough."
+)(lambda n: block(n, cuts=lambda rest: False) | {"allocated": block(n)["segment"]})
+
+# ---- Task 4: Allocator ----
+
+
+class Piece:
+    def __init__(self, address, size, pool, segment):
+        self.address, self.size, self.pool, self.segment, self.free = address, size, pool, segment, True
+
+
+class Small:
+    """The reference in short, with a switch for everything that can be wrong."""
+
+    best, any_pool = staticmethod(lambda b: (b.size, b.address)), False
+    merges, across, forgets = "both", False, ""
+
+    def __init__(self):
+        self.blocks, self.allocated, self.peak, self.reserved, self.next_address = [], 0, 0, 0, 0
+
+    def malloc(self, nbytes):
+        about = block(nbytes)
+        size, pool = about["rounded"], about["pool"]
+        fitting = [b for b in self.blocks if b.free and (b.pool == pool or self.any_pool) and b.size >= size]
+        found = min(fitting, key=self.best, default=None)
+        if found is None:
+            found = Piece(self.next_address, about["segment"], pool, self.next_address)
+            self.blocks.append(found)
+            self.reserved += found.size
+            self.next_address += found.size
+        rest = found.size - size
+        if rest >= 512 if found.pool == "small" else rest > MiB:
+            i = self.blocks.index(found)
+            self.blocks.insert(i + 1, Piece(found.address + size, rest, found.pool, found.segment))
+            found.size = size
+        found.free = False
+        self.allocated += found.size
+        self.peak = max(self.peak, self.allocated)
+        return found
+
+    def free(self, piece):
+        self.allocated -= piece.size
+        piece.free = True
+        i = self.blocks.index(piece)
+        pairs = {"both": [(i, i + 1), (i - 1, i)], "right": [(i, i + 1)], "left": [(i - 1, i)], "none": []}[self.merges]
+        for left, right in pairs:
+            if left < 0 or right >= len(self.blocks):
+                continue
+            a, b = self.blocks[left], self.blocks[right]
+            if a.free and b.free and (a.segment == b.segment or self.across):
+                a.size += b.size
+                del self.blocks[right]
+
+    def empty_cache(self):
+        used = {b.segment for b in self.blocks if not b.free}
+        goes = [b for b in self.blocks if b.free and (b.segment not in used or self.forgets == "neighbours")]
+        if self.forgets == "everything":
+            return
+        if self.forgets == "to write it":
+            raise NotImplementedError
+        if self.forgets != "reserved":
+            self.reserved -= sum(b.size for b in goes)
+        if self.forgets != "blocks":
+            self.blocks = [b for b in self.blocks if b not in goes]
+
+
+def wrong(message, **switches):
+    check.Allocator.mistake(message, type("Wrong", (Small,), switches))
+
+
+ADDRESS = staticmethod(lambda b: b.address)
+LARGEST = staticmethod(lambda b: (-b.size, b.address))
+wrong("The largest free block is handed out. Best fit takes the smallest one that is large enough.", best=LARGEST)
+wrong(
+    "The first free block that fits is handed out. Best fit takes the smallest one that is large enough.", best=ADDRESS
+)
+wrong("A request of one pool got a block of the other: small and large requests never share a segment.", any_pool=True)
+wrong("Freed blocks are not merged: free neighbours of one segment become one block.", merges="none")
+wrong("The block is merged with the one behind it, but not with the one in front of it.", merges="right")
+wrong("The block is merged with the one in front of it, but not with the one behind it.", merges="left")
+wrong("Blocks of two segments were merged. Their addresses touch, but each segment is CUDA's own piece.", across=True)
+wrong("empty_cache does nothing: segments that are wholly free go back to CUDA.", forgets="everything")
+wrong("Not written yet: the stub of empty_cache still stands there.", forgets="to write it")
+wrong("The blocks are gone, but `reserved` still counts them.", forgets="reserved")
+wrong("`reserved` went down, but the blocks are still there to be handed out.", forgets="blocks")
+wrong(
+    "Free blocks of a segment that is partly in use were given back. CUDA takes whole segments.", forgets="neighbours"
+)
+for best in (LARGEST, ADDRESS):
+    wrong(
+        "Two mistakes at once: the block handed out is not the smallest that fits, and freed blocks are not merged.",
+        best=best,
+        merges="none",
+    )
+
+# ---- Task 5: whole_step ----
+
+
+@lru_cache(maxsize=16)
+def measured(arguments, device, builds):
+    """Once for all mistakes: they read different things off the same run."""
+    return ck.measure(partial(training, *arguments), device, builds=builds, fake=True)
+
+
+def figures(build, device="sim:cuda", builds=True):
+    run = measured(build.args, device, builds)
+    line = run.timeline
+    return run, {
+        "forward": run.forward_peak,
+        "step": run.peak,
+        "phase": line.changes[line.peak_moment].phase,
+        "activations": run.by_category.get("activation", 0),
+    }
+
+
+def forward_moment(run):
+    line = run.timeline
+    end = next(i for i, c in enumerate(line.changes) if c.phase != "forward")
+    return max(range(end), key=lambda i: line.totals[i])
+
+
+told = check.whole_step.mistake
+
+
+@told("That is the peak before backward. The step goes on: gradients, temporaries, the optimizer.")
+def stops_early(build):
+    run, found = figures(build)
+    return found | {"step": run.forward_peak, "phase": "forward"}
+
+
+@told("That counts tensors alone, as on a CPU. A GPU counts blocks and workspaces: device 'sim:cuda'.")
+def on_the_cpu(build):
+    return figures(build, "cpu")[1]
+
+
+@told("build was measured, and the step that it returns never ran. Say builds=True.")
+def never_run(build):
+    return figures(build, builds=False)[1]
+
+
+@told("Those are the activations alive at the peak of the forward pass. At the peak of the step it is others, or none.")
+def activations_in_forward(build):
+    run, found = figures(build)
+    return found | {"activations": run.timeline.by_category(forward_moment(run)).get("activation", 0)}
+
+
+@told("That is the whole peak. Of what is alive there, only the activations were asked.")
+def everything_alive(build):
+    run, found = figures(build)
+    return found | {"activations": run.peak}
+
+
+@told("Those are all activations that the step ever makes. At the peak only some are alive, or none.")
+def all_activations(build):
+    run, found = figures(build)
+    made = [c.nbytes for c in run.timeline.changes if c.owner.category == "activation" and c.nbytes > 0]
+    return found | {"activations": sum(made)}
+
+
+@told("That is the phase in which the step ends. In which phase is the running sum largest?")
+def last_phase(build):
+    run, found = figures(build)
+    return found | {"phase": run.timeline.changes[-1].phase}
+
+
+@told("Forward and step were exchanged: the step contains the forward pass, so its peak cannot be lower.")
+def exchanged(build):
+    run, found = figures(build)
+    return found | {"forward": run.peak, "step": run.forward_peak}
+
+
+@told("That is the peak of the whole step. `forward` ends where backward begins.")
+def no_forward(build):
+    run, found = figures(build)
+    return found | {"forward": run.peak}

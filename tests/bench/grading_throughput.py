@@ -1,0 +1,127 @@
+"""How much faster than `nbgrader autograde` is `ckptlib grade`, how does it grow, and how long does one check take?
+
+    python tests/bench/grading_throughput.py             24 submissions against stock nbgrader, then 10 -> 200
+    python tests/bench/grading_throughput.py --quick     24 submissions alone
+
+Honest submissions of assignment 01, the same for both, on the same machine, in turns: stock nbgrader grades six of
+them, then ours all 24, and so on. Exits with 1 if a score differs or the ratio is under 8.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import ClearHiddenTests
+
+from ckptlib.grading.course import Course
+from ckptlib.grading.release import release
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "01_activation_memory"
+TURNS, EACH, LEAST = 4, 6, 8.0
+ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def honest() -> str:
+    """The source notebook without its hidden tests: what a student with the reference's answers hands in."""
+    source = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", 4)
+    return nbformat.writes(ClearHiddenTests().preprocess(source, {})[0])
+
+
+def course(folder: Path, students: list[str], text: str) -> Path:
+    made = folder.parent / "released" / "source" / NAME  # with visible.json, once it is there
+    shutil.copytree(made if made.is_dir() else ROOT / "solutions" / NAME, folder / "source" / NAME)
+    (folder / "nbgrader_config.py").write_text('c = get_config()\nc.CourseDirectory.ignore = ["key.py"]\n')
+    for student in students:
+        target = folder / "submitted" / student / NAME
+        target.mkdir(parents=True)
+        (target / f"{NAME}.ipynb").write_text(text)
+    return folder
+
+
+def timed(command: list[str], cwd: Path) -> tuple[float, int, str]:
+    """Seconds, the highest memory of the process itself, and what it printed."""
+    started = time.monotonic()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        running = subprocess.Popen([sys.executable, "-m", *command], cwd=cwd, env=ENVIRONMENT, stdout=out, stderr=err)
+        peak = 0
+        while running.poll() is None:
+            peak = max(peak, _peak(running.pid))
+            time.sleep(0.05)
+        seconds = time.monotonic() - started
+        err.seek(0)
+        if running.returncode:
+            sys.exit(f"{command} failed:\n{err.read()[-3000:]}")
+        out.seek(0)
+        return seconds, peak, out.read()
+
+
+def _peak(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("VmHWM")), 0)
+
+
+def stock_scores(folder: Path) -> dict[str, float]:
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        return {each.student.id: each.score for each in gradebook.assignment_submissions(NAME)}
+
+
+def against_stock(folder: Path, text: str) -> float:
+    students = [f"g{turn}-{i}" for turn in range(TURNS) for i in range(EACH)]
+    stock, ours = course(folder / "stock", students, text), course(folder / "ours", students, text)
+    timed(["nbgrader", "generate_assignment", NAME], stock)
+    slow, fast, scores = [], [], {}
+    for turn in range(TURNS):
+        slow.append(timed(["nbgrader", "autograde", NAME, f"--student=g{turn}-*"], stock)[0])
+        seconds, _, out = timed(["ckptlib.cli", "grade", NAME, "--fresh", "--json"], ours)
+        fast.append(seconds)
+        scores = {each["student"]: each["score"] for each in json.loads(out)["submissions"]}
+    ratio = sum(slow) / (sum(fast) / TURNS)
+    print(f"stock: {sum(slow):.1f} s for {len(students)} in {TURNS} parts ({', '.join(f'{s:.1f}' for s in slow)})")
+    print(f"ours:  {sum(fast) / TURNS:.1f} s for {len(students)} ({', '.join(f'{s:.1f}' for s in fast)})")
+    if scores != stock_scores(stock):
+        sys.exit(f"the scores differ: {scores} and {stock_scores(stock)}")
+    print(f"equal scores: {sorted(set(scores.values()))}")
+    seconds, _, out = timed(["ckptlib.cli", "grade", NAME, "--json"], ours)
+    print(f"judged again without kernels: {seconds:.1f} s, {json.loads(out)['kernels']} kernels")
+    print(f"ratio: {ratio:.1f} (at least {LEAST:g} is claimed)")
+    return ratio
+
+
+def growth(folder: Path, text: str) -> None:
+    for count in (10, 200):
+        here = course(folder / f"grow{count}", [f"s{i}" for i in range(count)], text)
+        seconds, peak, _ = timed(["ckptlib.cli", "grade", NAME, "--json"], here)
+        print(f"{count:>4} submissions: {seconds:6.1f} s, coordinator {peak / 2**20:.0f} MiB at most")
+
+
+def one_check(folder: Path, text: str) -> None:
+    here = course(folder / "check", ["ada"], text) / "submitted/ada" / NAME
+    print(f"one `ckptlib check`: {timed(['ckptlib.cli', 'check', str(here)], folder)[0]:.1f} s")
+
+
+def main() -> None:
+    sys.stdout.reconfigure(line_buffering=True)
+    text = honest()
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        release(Course(course(folder / "released", [], text)), NAME)
+        ratio = against_stock(folder, text)
+        one_check(folder, text)
+        if "--quick" not in sys.argv:
+            growth(folder, text)
+    sys.exit(0 if ratio >= LEAST else 1)
+
+
+if __name__ == "__main__":
+    main()

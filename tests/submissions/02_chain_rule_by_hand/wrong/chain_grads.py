@@ -1,0 +1,74 @@
+# %% the last comes first
+def chain_grads(fs, dfs, x):
+    inputs = [x]
+    for f in fs[:-1]:
+        inputs.append(f(inputs[-1]))
+    g, grads = 1.0, []
+    for df, a in zip(dfs[::-1], inputs[::-1]):
+        g = g * df(a)
+        grads.append(g)
+    return grads
+
+
+# %% taken at its function's OUTPUT
+def chain_grads(fs, dfs, x):
+    outputs = []
+    for f in fs:
+        x = f(x)
+        outputs.append(x)
+    g, grads = 1.0, []
+    for df, y in zip(dfs[::-1], outputs[::-1]):
+        g = g * df(y)
+        grads.insert(0, g)
+    return grads
+
+
+# %% multiplied by the gradient that arrives
+def chain_grads(fs, dfs, x):
+    grads = []
+    for f, df in zip(fs, dfs):
+        grads.append(df(x))
+        x = f(x)
+    return grads
+
+
+# %% Backward goes the other way
+def chain_grads(fs, dfs, x):
+    g, grads = 1.0, []
+    for f, df in zip(fs, dfs):
+        g = g * df(x)
+        grads.append(g)
+        x = f(x)
+    return grads
+
+
+# %% That is memoization
+def chain_grads(fs, dfs, x):
+    g, grads = 1.0, []
+    for i in reversed(range(len(fs))):
+        a = x
+        for f in fs[:i]:
+            a = f(a)
+        g = g * dfs[i](a)
+        grads.insert(0, g)
+    return grads
+
+
+# %% a list of n
+def chain_grads(fs, dfs, x):
+    g = 1.0
+    for f, df in zip(fs, dfs):
+        g = g * df(x)
+        x = f(x)
+    return g
+
+
+# %% Only the first function's input is x
+def chain_grads(fs, dfs, x):
+    for f in fs:
+        f(x)
+    g, grads = 1.0, []
+    for df in reversed(dfs):
+        g = g * df(x)
+        grads.insert(0, g)
+    return grads

@@ -1,0 +1,64 @@
+# %% differentiate once more
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return g * v
+
+
+def predict_units(activation, layers):
+    return 1 + {"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] * layers
+
+
+# %% v was forgotten
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad(g.sum(), x)[0]
+
+
+def predict_units(activation, layers):
+    return 1 + {"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] * layers
+
+
+# %% BEFORE the second gradient
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad(g.sum(), x)[0] * v
+
+
+def predict_units(activation, layers):
+    return 1 + {"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] * layers
+
+
+# %% ask for one with create_graph=True
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x)
+    return torch.autograd.grad((g * v).sum(), x)[0]
+
+
+def predict_units(activation, layers):
+    return 1 + {"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] * layers
+
+
+# %% holds for ReLU and GELU
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), x)[0]
+
+
+def predict_units(activation, layers):
+    return 1 + (4 if activation == "gelu" else 2) * layers
+
+
+# %% The input was forgotten
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), x)[0]
+
+
+def predict_units(activation, layers):
+    return {"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] * layers

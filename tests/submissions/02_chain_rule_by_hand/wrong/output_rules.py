@@ -1,0 +1,70 @@
+# %% You have the diagonal of the Jacobian
+def relu_vjp(dy, y):
+    return dy * (y > 0)
+
+
+def softmax_vjp(dy, y):
+    return dy * y
+
+
+# %% Which dimension did you sum over?
+def relu_vjp(dy, y):
+    return dy * (y > 0)
+
+
+def softmax_vjp(dy, y):
+    return y * (dy - (dy * y).sum())
+
+
+# %% That is sigmoid's derivative
+def relu_vjp(dy, y):
+    return dy * (y > 0)
+
+
+def softmax_vjp(dy, y):
+    return y * (1 - y) * dy
+
+
+# %% expected (
+def relu_vjp(dy, y):
+    return dy * (y > 0)
+
+
+def softmax_vjp(dy, y):
+    return (y * dy)[0, 0]
+
+
+# %% y >= 0 holds everywhere
+def relu_vjp(dy, y):
+    return dy * (y >= 0)
+
+
+def softmax_vjp(dy, y):
+    return y * (dy - (dy * y).sum(-1, keepdim=True))
+
+
+# %% a VJP maps dy to dx
+def relu_vjp(dy, y):
+    return (y > 0).float()
+
+
+def softmax_vjp(dy, y):
+    return y * (dy - (dy * y).sum(-1, keepdim=True))
+
+
+# %% however many are in front
+def relu_vjp(dy, y):
+    return dy * (y > 0)
+
+
+def softmax_vjp(dy, y):
+    return y * (dy - (dy * y).sum(1, keepdim=True))
+
+
+# %% The slope of ReLU is 1
+def relu_vjp(dy, y):
+    return dy * y
+
+
+def softmax_vjp(dy, y):
+    return dy

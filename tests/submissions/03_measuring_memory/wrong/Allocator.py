@@ -1,0 +1,285 @@
+# %% The largest free block is handed out
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return max(fitting, key=lambda b: b.size, default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% The first free block that fits
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        for block in self.blocks:
+            if block.free and block.pool == pool and block.size >= size:
+                return block
+        return None
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% never share a segment
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% Freed blocks are not merged
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% not with the one in front of it
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks) and self.blocks[i + 1].free and self.blocks[i + 1].segment == block.segment:
+            block.size += self.blocks.pop(i + 1).size
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% not with the one behind it
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i > 0 and self.blocks[i - 1].free and self.blocks[i - 1].segment == block.segment:
+            self.blocks[i - 1].size += block.size
+            del self.blocks[i]
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% Blocks of two segments were merged
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks) and self.blocks[i + 1].free:
+            block.size += self.blocks.pop(i + 1).size
+        if i > 0 and self.blocks[i - 1].free:
+            self.blocks[i - 1].size += block.size
+            del self.blocks[i]
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% `reserved` still counts them
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        used = {b.segment for b in self.blocks if not b.free}
+        self.blocks = [b for b in self.blocks if b.segment in used]
+
+
+# %% the blocks are still there
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        used = {b.segment for b in self.blocks if not b.free}
+        self.reserved -= sum(b.size for b in self.blocks if b.segment not in used)
+
+
+# %% CUDA takes whole segments
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        self.reserved -= sum(b.size for b in self.blocks if b.free)
+        self.blocks = [b for b in self.blocks if not b.free]
+
+
+# %% the stub of empty_cache
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        raise NotImplementedError()
+
+
+# %% Two mistakes at once
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return max(fitting, key=lambda b: b.size, default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size

@@ -1,0 +1,64 @@
+# %% stays with the tensor
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    if rounded <= MiB:
+        return {"rounded": rounded, "pool": "small", "segment": 2 * MiB, "allocated": rounded}
+    segment = 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    return {"rounded": rounded, "pool": "large", "segment": segment, "allocated": rounded}
+
+
+# %% still belongs to the small pool
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded < MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% exactly 10 MiB
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded <= 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% it must be more than 1 MiB
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= (512 if pool == "small" else MiB)
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% not rounded up any further
+def first_block(nbytes):
+    rounded = (nbytes // 512 + 1) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% That is what is reserved
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": segment}
+
+
+# %% 512 B is the small pool's rule
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    cut = segment - rounded >= 512
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}

@@ -1,0 +1,76 @@
+# %% One checkpoint for each block
+def nested(checkpoint, blocks, x):
+    for block in blocks:
+        x = checkpoint(block, x)
+    return x
+
+
+def predict_runs(n):
+    return 2
+
+
+# %% inside each half, do the same again
+def nested(checkpoint, blocks, x):
+    half = len(blocks) // 2
+    x = checkpoint(nn.Sequential(*blocks[:half]), x)
+    return checkpoint(nn.Sequential(*blocks[half:]), x)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% Nothing is checkpointed
+def nested(checkpoint, blocks, x):
+    return nn.Sequential(*blocks)(x)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% A single block is called, not checkpointed
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return checkpoint(blocks[0], x)
+    half = len(blocks) // 2
+    x = checkpoint(lambda x: nested(checkpoint, blocks[:half], x), x)
+    return checkpoint(lambda x: nested(checkpoint, blocks[half:], x), x)
+
+
+def predict_runs(n):
+    return n.bit_length() + 1
+
+
+# %% the second halves keep what they save
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    x = checkpoint(lambda x: nested(checkpoint, blocks[:half], x), x)
+    return nested(checkpoint, blocks[half:], x)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% The forward pass is a run, too
+import math
+def predict_runs(n):
+    return int(math.log2(n))
+
+
+# %% it does not double them
+def predict_runs(n):
+    return n
+
+
+# %% how often does each one run
+def predict_runs(n):
+    return n * n.bit_length()
+
+
+# %% once more for each of them
+def predict_runs(n):
+    return 2

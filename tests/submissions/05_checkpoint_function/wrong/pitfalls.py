@@ -1,0 +1,64 @@
+# %% Nothing is trained
+def fixed_a(model, x):
+    return snippet_a(model, x)
+
+
+# %% no longer checkpoints
+def fixed_a(model, x):
+    return model(x)
+
+
+# %% no longer checkpoints
+def fixed_c(model, x):
+    return model.last(model.norm(model.first(x)))
+
+
+# %% no longer checkpoints
+def fixed_d(model, x):
+    model.steps += 1
+    return model.scaled(x, model.steps)
+
+
+# %% draws another mask
+def fixed_b(model, x):
+    return checkpoint(model, x, use_reentrant=True, preserve_rng_state=False)
+
+
+# %% Dropout is switched off
+def fixed_b(model, x):
+    model.eval()
+    return checkpoint(model, x, use_reentrant=False)
+
+
+# %% keep it out of the checkpoint
+fixed_c = snippet_c
+
+
+# %% switched to evaluation
+def fixed_c(model, x):
+    model.norm.eval()
+    return snippet_c(model, x)
+
+
+# %% count before the checkpoint
+fixed_d = snippet_d
+
+
+# %% counted after it was used
+def fixed_d(model, x):
+    y = checkpoint(model.scaled, x, model.steps, use_reentrant=False)
+    model.steps += 1
+    return y
+
+
+# %% not counted any more
+def fixed_d(model, x):
+    return checkpoint(model.scaled, x, model.steps + 1, use_reentrant=False)
+
+
+# %% 5 is another pitfall
+found = {"a": 1, "b": 2, "c": 5, "d": 3}
+
+
+# %% 3 is another pitfall
+found = {"a": 1, "b": 3, "c": 4, "d": 3}
