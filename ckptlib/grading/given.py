@@ -32,10 +32,10 @@ class Given:
 
     def normal(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """A tensor of standard normal numbers. The dtype is named, because an answer may have changed the default."""
-        return torch.randn(*shape, generator=self._generator, dtype=torch.float64, device="cpu").to(dtype)
+        return torch.randn(shape, generator=self._generator, dtype=torch.float64, device="cpu").to(dtype)
 
     def uniform(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.rand(*shape, generator=self._generator, dtype=torch.float64, device="cpu").to(dtype)
+        return torch.rand(shape, generator=self._generator, dtype=torch.float64, device="cpu").to(dtype)
 
     def seeded(self) -> None:
         """Seed torch's own random numbers, for a model's weights."""
