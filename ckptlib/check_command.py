@@ -41,7 +41,8 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         digest, bundle = pack(assignment)
         record = json.loads(grade_one(json.dumps(job(digest, seeds, files, bundle=bundle)).encode()))
         result = score(assignment, "", record)
-        progress.keep(folder.name, result.score, result.max_score)
+        if folder.parent.name == "exercises":  # a reader's own work, not an instructor's look at a student's
+            progress.keep(folder.name, result.score, result.max_score)
     full = not result.problem and result.score >= result.max_score
     if args.json:
         found = {"assignment": folder.name, "visible_only": bool(remark)} | result.as_json()

@@ -25,16 +25,24 @@ def check(sandbox, capsys, tmp_path, monkeypatch):
 
 
 def test_a_folder_and_a_notebook(check, tmp_path):
-    course = make(tmp_path / "course", {"me": SQUARE, "you": RIGHT})
-    code, out = check(course / "submitted/me" / NAME)
+    course = make(tmp_path / "course", {"you": RIGHT})
+    mine = course / "exercises" / NAME
+    mine.mkdir(parents=True)
+    (mine / f"{NAME}.ipynb").write_text(notebook(SQUARE))
+    shutil.copy(course / "source" / NAME / "tasks.py", mine)
+    code, out = check(mine)
     assert code == 1
     assert "0 / 3    double" in out and "that is the square" in out and "Read again: section 1.1." in out
     assert out.rstrip().endswith("2 / 5")
     assert not progress.seen()[NAME]["passed"]
-    code, out = check(course / "submitted/you" / NAME / f"{NAME}.ipynb")
+    code, out = check(course / "submitted/you" / NAME)
     assert code == 0 and out.rstrip().endswith("5 / 5")
+    assert not progress.seen()[NAME]["passed"], "somebody else's work"
+    (mine / f"{NAME}.ipynb").write_text(notebook(RIGHT))
+    assert check(mine / f"{NAME}.ipynb")[0] == 0
     assert progress.seen() == {NAME: {"score": 5, "max_score": 5, "passed": True}}
-    check(course / "submitted/me" / NAME)
+    (mine / f"{NAME}.ipynb").write_text(notebook(SQUARE))
+    assert check(mine)[0] == 1
     assert progress.seen()[NAME]["passed"], "what was solved once stays solved"
 
 

@@ -1,0 +1,34 @@
+"""Is nothing lost, doubled or asked twice when the coordinator is killed hundreds of times, at random moments?
+
+    python tests/bench/grading_killed.py [kills]      100 unless said
+
+The same laps as in tests/grading/test_resume.py, more of them, from a new seed each time; the seed is printed.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grading"))
+
+from test_resume import STUDENTS, lap
+
+from ckptlib.grading.sandbox import Sandbox
+
+
+def main() -> None:
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    seed, kills, laps, started = time.time_ns(), 0, 0, time.monotonic()
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    with Sandbox.start() as sandbox, tempfile.TemporaryDirectory() as folder:
+        while kills < wanted:
+            kills, laps = kills + lap(Path(folder) / str(laps), sandbox, moments), laps + 1
+    print(f"{kills} kills in {time.monotonic() - started:.0f} s, {laps * len(STUDENTS)} submissions graded:")
+    print("none lost, none doubled, none asked twice")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+# %% a dict, and storages instead of the base
+def pack_bf16(t):
+    plain = t._base if t._is_view() else t
+    keep = isinstance(plain, nn.Parameter) or t.dtype not in (torch.float32, torch.float64)
+    if keep:
+        return {"as it is": t}
+    return {"low": t.bfloat16(), "like": t.new_empty(0)}
+
+
+def unpack_bf16(packed):
+    return packed["as it is"] if "as it is" in packed else packed["low"].type_as(packed["like"])
+
+
+# %% rounded, and stored as the upper half of float32
+def pack_bf16(t):
+    base = t if t._base is None else t._base
+    if base.is_leaf and base.requires_grad or not torch.is_floating_point(t):
+        return (t,)
+    return t.bfloat16().view(torch.int16), t.dtype
+
+
+def unpack_bf16(packed):
+    if len(packed) == 1:
+        return packed[0]
+    bits, dtype = packed
+    return bits.view(torch.bfloat16).to(dtype)

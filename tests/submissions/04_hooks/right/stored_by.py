@@ -1,0 +1,40 @@
+# %% with the book's library
+def stored_by(model, x):
+    with ck.watch(model) as w:
+        out = model(x)
+    root = type(model).__name__
+    return {("" if row.module == root else row.module): row.stored for row in w.rows}
+
+
+# %% forwards replaced for so long, storages held
+def stored_by(model, x):
+    where, kept = [""], {}
+    parameters = {id(p.untyped_storage()) for p in []} | {p.data_ptr() for p in model.parameters()}
+
+    def wrap(name, forward):
+        def inner(*args):
+            where.append(name)
+            try:
+                return forward(*args)
+            finally:
+                where.pop()
+
+        return inner
+
+    for name, module in model.named_modules():
+        module.forward = wrap(name, module.forward)
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in parameters:
+            kept.setdefault(storage.data_ptr(), (where[-1], storage))
+        return t
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        model(x)
+    for module in model.modules():
+        del module.forward
+    total = Counter()
+    for name, storage in kept.values():
+        total[name] += storage.nbytes()
+    return total

@@ -1,0 +1,72 @@
+# %% another dtype than it had
+def pack_bf16(t):
+    if not t.is_floating_point() or isinstance(t if t._base is None else t._base, nn.Parameter):
+        return t
+    return t.bfloat16()
+
+
+def unpack_bf16(packed):
+    return packed.float() if packed.dtype == torch.bfloat16 else packed
+
+
+# %% still bfloat16
+def pack_bf16(t):
+    if not t.is_floating_point() or isinstance(t if t._base is None else t._base, nn.Parameter):
+        return t
+    return t.bfloat16()
+
+
+def unpack_bf16(packed):
+    return packed
+
+
+# %% Parameters were packed, too
+def pack_bf16(t):
+    if isinstance(t, nn.Parameter) or not t.is_floating_point():
+        return t, t.dtype
+    return t.bfloat16(), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% Integers went through bfloat16
+def pack_bf16(t):
+    if isinstance(t._base, nn.Parameter) or isinstance(t, nn.Parameter):
+        return t, t.dtype
+    return t.bfloat16(), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% it ends at 65,504
+def pack_bf16(t):
+    if not t.is_floating_point() or isinstance(t if t._base is None else t._base, nn.Parameter):
+        return t, t.dtype
+    return t.half(), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% Nothing is packed
+def pack_bf16(t):
+    t.to(torch.bfloat16)
+    return t
+
+
+def unpack_bf16(t):
+    return t
+
+
+# %% a copy is extra
+def pack_bf16(t):
+    return t.to(torch.bfloat16), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])

@@ -1,0 +1,63 @@
+# %% Count where calls begin
+def count_calls(model, step):
+    counts, handles = {}, []
+    for name, module in model.named_modules():
+        counts[name] = [0, 0]
+
+        def ended(m, args, out, pair=counts[name]):
+            pair[int(torch._C._current_graph_task_id() != -1)] += 1
+
+        handles.append(module.register_forward_hook(ended))
+    step()
+    for handle in handles:
+        handle.remove()
+    return counts
+
+
+# %% A second call is not a recomputation
+def count_calls(model, step):
+    counts = {name: [0, 0] for name, _ in model.named_modules()}
+
+    def began(pair):
+        pair[1 if pair[0] else 0] += 1
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, pair=counts[name]: began(pair))
+    step()
+    return counts
+
+
+# %% All calls were taken for forward ones
+def count_calls(model, step):
+    count = Counter()
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: count.update([name]))
+    step()
+    return {name: (count[name], 0) for name, _ in model.named_modules()}
+
+
+# %% Grad mode does not tell the phase
+def count_calls(model, step):
+    counts = {name: [0, 0] for name, _ in model.named_modules()}
+
+    def note(pair):
+        pair[int(torch.is_grad_enabled())] += 1
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, pair=counts[name]: note(pair))
+    step()
+    return counts
+
+
+# %% missing in the dict
+def count_calls(model, step):
+    count = Counter()
+
+    def note(name):
+        count[name, torch._C._current_graph_task_id() != -1] += 1
+
+    leaves = {name: m for name, m in model.named_modules() if not list(m.children())}
+    for name, module in leaves.items():
+        module.register_forward_pre_hook(lambda m, args, name=name: note(name))
+    step()
+    return {name: (count[name, False], count[name, True]) for name in leaves}

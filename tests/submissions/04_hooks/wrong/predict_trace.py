@@ -1,0 +1,37 @@
+# %% early stop leaves it half-way
+def predict_trace(layers, inside, kind):
+    if kind == "none":
+        return layers, layers
+    return layers + inside, layers if kind == "reentrant" else layers + inside
+
+
+# %% runs with gradients on, both times
+def predict_trace(layers, inside, kind):
+    if kind == "none":
+        return layers, layers
+    return layers + inside - (kind == "nonreentrant"), layers - (kind == "nonreentrant")
+
+
+# %% under no_grad at first
+def predict_trace(layers, inside, kind):
+    lines = layers + {"none": 0, "reentrant": inside, "nonreentrant": inside - 1}[kind]
+    return lines, lines
+
+
+# %% The recomputation was forgotten
+def predict_trace(layers, inside, kind):
+    return layers, layers - inside if kind == "reentrant" else layers
+
+
+# %% has no early stop
+def predict_trace(layers, inside, kind):
+    if kind == "none":
+        return layers, layers
+    if kind == "reentrant":
+        return layers + inside - 1, layers - 1
+    return layers + inside - 1, layers + inside - 1
+
+
+# %% typed in where it should be computed
+def predict_trace(layers, inside, kind):
+    return {"none": (9, 9), "reentrant": (15, 9), "nonreentrant": (14, 14)}[kind]

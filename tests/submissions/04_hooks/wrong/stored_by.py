@@ -1,0 +1,116 @@
+# %% That is grad mode
+def stored_by(model, x):
+    found = {}
+    for name, module in model.named_modules():
+        module.register_forward_hook(
+            lambda m, args, out, name=name: found.__setitem__(name, out.nbytes * out.requires_grad)
+        )
+    model(x)
+    return found
+
+
+# %% was counted twice
+def stored_by(model, x):
+    running, nbytes = [], Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        if t.untyped_storage().data_ptr() not in own:
+            nbytes[running[-1]] += t.nbytes
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        model(x)
+    return nbytes
+
+
+# %% Parameters were counted
+def stored_by(model, x):
+    running, seen, nbytes = [], set(), Counter()
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if not isinstance(t, nn.Parameter) and storage.data_ptr() not in seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = model(x)
+    return nbytes
+
+
+# %% a submodule that had ended already
+def stored_by(model, x):
+    last, nbytes = "", Counter()
+    seen = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def began(name):
+        nonlocal last
+        last = name
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in seen:
+            seen.add(storage.data_ptr())
+            nbytes[last] += storage.nbytes()
+        return t
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: began(name))
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = model(x)
+    return nbytes
+
+
+# %% the module that made the tensor
+def stored_by(model, x):
+    outputs, saved = [], []
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            module.register_forward_hook(lambda m, args, out, name=name: outputs.append((name, out)))
+    with saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        model(x)
+    kept = {t.untyped_storage().data_ptr() for t in saved}
+    nbytes = Counter()
+    for name, out in outputs:
+        nbytes[name] += out.nbytes if out.untyped_storage().data_ptr() in kept else 0
+    return nbytes
+
+
+# %% Tensors that a checkpoint drops
+def stored_by(model, x):
+    seen, nbytes, stack, held = {p.untyped_storage().data_ptr() for p in model.parameters()}, Counter(), [], []
+
+    def began(name):
+        def pack(t):
+            storage = t.untyped_storage()
+            if storage.data_ptr() not in seen:
+                seen.add(storage.data_ptr())
+                held.append(t)
+                nbytes[name] += storage.nbytes()
+            return t
+
+        stack.append(saved_tensors_hooks(pack, lambda t: t))
+        stack[-1].__enter__()
+
+    def ended(m, args, out):
+        stack.pop().__exit__()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: began(name))
+        module.register_forward_hook(ended)
+    model(x)
+    return nbytes
