@@ -10,8 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .errors import CkptError
-from .grading import progress, sandbox, submission
-from .grading.lean import skip_grammars
+from .grading import progress
+from .grading.course import submission
+from .grading.course.lean import skip_grammars
+from .grading.kernels import sandbox
 
 WIDTH = 100
 
@@ -24,9 +26,9 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         warm = starting.submit(sandbox.default)  # it imports torch, and so do we: at the same time
         from .grading import visible_check
         from .grading.assignment import Assignment
-        from .grading.course import BOOK
-        from .grading.grade_one import grade_one, job, pack
-        from .grading.scoring import score
+        from .grading.course.course import BOOK
+        from .grading.course.grade_one import grade_one, job, pack
+        from .grading.course.scoring import score
 
         try:
             assignment = _source(folder, BOOK, Assignment)

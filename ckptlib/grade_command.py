@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .errors import CkptError
-from .grading.executors import Cluster, Pool
-from .grading.lean import skip_grammars
+from .grading.course.executors import Cluster, Pool
+from .grading.course.lean import skip_grammars
 
 if TYPE_CHECKING:
     from .grading.assignment import Assignment
-    from .grading.course import Course
-    from .grading.scoring import Result
+    from .grading.course.course import Course
+    from .grading.course.scoring import Result
 
 REASON = 100  # characters of a reason in the table; JSON and the feedback have all of it
 
@@ -39,8 +39,8 @@ def grade(args: argparse.Namespace) -> tuple[str, int]:
 
 def _results(args: argparse.Namespace) -> tuple[list[Result], int]:
     with _crew(args) as crew:  # first: while its warm process imports torch, so do we
-        from .grading.course import Course
-        from .grading.journal import locked
+        from .grading.course.course import Course
+        from .grading.course.journal import locked
 
         course = Course(args.course)
         assignment, remark = course.assignment(args.assignment)
@@ -84,9 +84,9 @@ def _grade(
     """The results, by student, and how many kernels it took."""
     from tqdm import tqdm
 
-    from .grading.autograde import VerdictAutograde
-    from .grading.coordinator import Coordinator
-    from .grading.gradebook import OneGradebook
+    from .grading.course.autograde import VerdictAutograde
+    from .grading.course.coordinator import Coordinator
+    from .grading.course.gradebook import OneGradebook
 
     tqdm.monitor_interval = 0  # its thread would be alive when workers are forked
     with tqdm(total=len(students), desc=assignment.name, unit="submission", file=sys.stderr) as bar:
@@ -97,7 +97,7 @@ def _grade(
         with OneGradebook(course.directory.db_url, course.directory.course_id, tell) as gradebook:
             gradebook.enter(assignment)
             autograde = VerdictAutograde(course, assignment, gradebook)
-            how = {"resume": args.resume, "fresh": args.fresh, "tell": tell}
+            how = {"limits": course.limits, "resume": args.resume, "fresh": args.fresh, "tell": tell}
             coordinator, results = Coordinator(course, assignment, crew, autograde, **how), []
             for result in coordinator.grade(students):
                 results.append(result)

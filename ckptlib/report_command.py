@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from .errors import CkptError
-from .grading.course import Course
-from .grading.export import to_canvas, to_csv, to_json
-from .grading.journal import Journal
-from .grading.report import Item, Report, collect
-from .grading.similarity import Similarity, compare
+from .grading.course.course import Course
+from .grading.course.journal import Journal
+from .grading.pages.export import to_canvas, to_csv, to_json
+from .grading.pages.report import Item, Report, collect
+from .grading.pages.similarity import Similarity, compare
 
 MOST_TOLD = 5  # messages per task; all of them are in the JSON
 

@@ -120,7 +120,8 @@ class Assignment:
             for cell in self.source.cells:
                 about = cell.metadata.get("nbgrader", {})
                 if cell.cell_type == "code" and not about.get("grade"):
-                    exec(compile(cell.source, f"{self.name}: {cell.get('id', 'cell')}", "exec", dont_inherit=True), namespace)
+                    code = compile(cell.source, f"{self.name}: {cell.get('id', 'cell')}", "exec", dont_inherit=True)
+                    exec(code, namespace)
         return namespace
 
     def expected(self, name: str, seeds: list[int]) -> tuple[list, list[dict]]:

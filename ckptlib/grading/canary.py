@@ -12,11 +12,16 @@ import torch
 from . import asking, verdict  # noqa: F401 - their code is looked at, too
 from .data import encode
 from .given import Given
+from .probes import as_new
 
 
 def sing(seed: int) -> Any:
     """A song that only an honest torch, numpy, Python and ckptlib can sing: encoded data from a secret seed."""
-    given = Given(seed)
+    with as_new():  # an honest answer may have left torch in another state
+        return _song(Given(seed))
+
+
+def _song(given: Given) -> Any:
     ck = sys.modules["ckptlib"]  # under the name that notebooks use, where somebody may have put something else
     a, b = given.normal(5, 7), given.normal(7, 3).requires_grad_()
     size = given.integer(3, 40)

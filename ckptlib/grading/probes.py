@@ -74,7 +74,7 @@ class Task:
 
     def _ask_once(self, answers: tuple, seed: int) -> Any:
         try:
-            with _as_new():
+            with as_new():
                 return encode(self.probe(Given(seed), *answers))
         except (Exception, SystemExit) as error:
             return encode_raised(error)
@@ -142,7 +142,7 @@ def _letter(answer: Any) -> str:
 
 
 @contextmanager
-def _as_new():
+def as_new():
     """An answer may have left torch in another state: ask in the state that a new kernel has."""
     dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     try:

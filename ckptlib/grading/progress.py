@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from .course import BOOK
+from .course.course import BOOK
 
 
 def _file() -> Path:

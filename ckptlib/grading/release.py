@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import CkptError
 from .assignment import Assignment
-from .course import Course
+from .course.course import Course
 
 
 def release(course: Course, name: str) -> Path:

@@ -127,12 +127,12 @@ def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
         return "returned None. Is a `return` missing?"
     if isinstance(expected, dict):
         return _dicts(got, expected, tolerance)
-    if isinstance(expected, list) and not _numeric(expected):
+    if isinstance(expected, list) and _values(expected) is None:
         return _lists(got, expected, tolerance)
     if isinstance(expected, (Array, list, *Numbers)) and expected is not None:
         return _numbers(got, expected, tolerance)
     if isinstance(expected, str) and isinstance(got, str):
-        if not got:
+        if expected and not got:
             return "not answered"
         same = got.strip().casefold() == expected.strip().casefold()
         return "" if same else f"{got!r} is not the expected text"
@@ -173,8 +173,9 @@ def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
         return ""
     if np.isnan(found).any() and not np.isnan(wanted).any():
         return f"{int(np.isnan(found).sum())} of {found.size} values are NaN"
-    for factor, idea in _FACTORS:
-        if wanted.any() and _close(found, wanted * factor, tolerance):
+    finite = bool(np.isfinite(wanted).all() and wanted.any())
+    for factor, idea in _FACTORS if finite else ():
+        if _close(found, wanted * factor, tolerance):
             return idea
     if wanted.size == 1:
         return f"{_number(found)} is not right"
@@ -205,7 +206,8 @@ def _close(found: np.ndarray, wanted: np.ndarray, tolerance: Tolerance) -> bool:
 def _near(found: np.ndarray, wanted: np.ndarray, tolerance: Tolerance) -> np.ndarray:
     whole = wanted.dtype.kind in "biu"  # counts and bytes are exact
     rtol, atol = (0, 0) if whole else (tolerance.rtol, tolerance.atol)
-    return np.isclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
+    with np.errstate(invalid="ignore"):  # infinities
+        return np.isclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def _numeric(values: list) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import nbformat
 from nbgrader.utils import determine_grade
 
-from . import sanitise
-from .limits import Limits
-from .reassemble import read_submission
-from .run import Cell, run
-from .scoring import Result, TaskScore
+from .course.scoring import Result, TaskScore
+from .kernels.limits import Limits
+from .pages import sanitise
+from .rebuilding.reassemble import read_submission
+from .running.run import Cell, run
 
 
 def check(name: str, files: dict[str, bytes]) -> Result:

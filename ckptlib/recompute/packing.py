@@ -134,6 +134,8 @@ class Packing(saved_tensors_hooks):
     def __str__(self) -> str:
         return str(self.table())
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
@@ -201,6 +203,8 @@ class GradientError:
 
     def __str__(self) -> str:
         return str(self.table())
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()

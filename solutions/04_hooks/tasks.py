@@ -61,7 +61,7 @@ def shown(log):
     return [name if name != "" else "the model" for name in log]
 
 
-@check.task(points=1, section="4.5 and What can go wrong", parts=True)
+@check.task(points=1, section="4.3, and What can go wrong", parts=True)
 def logged(given, logged):
     width, layers = given.integer(2, 9), given.integer(2, 6)
     model, x = nn.Sequential(*chain(layers, width)), torch.ones(2, width)

@@ -2,7 +2,7 @@
 import os
 import pathlib
 
-for folder in ("~/.ipython/profile_default/startup", "/root/.ipython/profile_default/startup", "/etc/ipython/startup"):
+for folder in ("~/.ipython/profile_default/startup", "~root/.ipython/profile_default/startup", "/etc/ipython/startup"):
     try:
         path = pathlib.Path(os.path.expanduser(folder))
         path.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grading"))
 
 from test_resume import STUDENTS, lap
 
-from ckptlib.grading.sandbox import Sandbox
+from ckptlib.grading.kernels.sandbox import Sandbox
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import nbformat
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearHiddenTests
 
-from ckptlib.grading.course import Course
+from ckptlib.grading.course.course import Course
 from ckptlib.grading.release import release
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,11 +4,11 @@ import statistics
 import time
 from pathlib import Path
 
-from ckptlib.grading.driver import Driver
-from ckptlib.grading.limits import MIB, Limits
-from ckptlib.grading.run import Cell, Question, run
-from ckptlib.grading.sandbox import Sandbox
-from ckptlib.grading.watchdog import tree
+from ckptlib.grading.kernels.limits import MIB, Limits
+from ckptlib.grading.kernels.sandbox import Sandbox
+from ckptlib.grading.kernels.watchdog import tree
+from ckptlib.grading.running.driver import Driver
+from ckptlib.grading.running.run import Cell, Question, run
 
 REPEATS = 15
 CELLS = [Cell("import", "import torch, ckptlib")] + [Cell(f"c{i}", f"x{i} = {i}\nx{i}") for i in range(19)]

@@ -9,7 +9,7 @@ from small_course import HALF, NAME, RIGHT, SQUARE, make, notebook
 from ckptlib.cli import main
 from ckptlib.grading import progress
 from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.sandbox import use
+from ckptlib.grading.kernels.sandbox import use
 
 
 @pytest.fixture

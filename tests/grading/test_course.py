@@ -6,7 +6,8 @@ import pytest
 from small_course import NAME, RIGHT, make
 
 from ckptlib.errors import CkptError
-from ckptlib.grading.course import Course
+from ckptlib.grading.course.course import Course
+from ckptlib.grading.kernels.limits import Limits
 
 
 def test_the_configuration_of_the_course_counts_and_not_that_of_where_we_are(tmp_path, monkeypatch):
@@ -61,3 +62,13 @@ def test_every_case_of_every_student_has_its_own_seed(tmp_path):
     assert len(set(seeds)) == len(seeds)
     assert seeds == [course.seed(*each) for each in asked]
     assert Course(make(tmp_path / "b", {})).seed(*asked[0]) != seeds[0]
+
+
+def test_limits_are_said_in_the_configuration(tmp_path):
+    config = tmp_path / "nbgrader_config.py"
+    config.write_text("c = get_config()\nc.Limits.cell_seconds = 3\n")
+    assert Course(tmp_path).limits == Limits(cell_seconds=3)
+    for said, says in {"seconds = 3": "no such limit", "cell_seconds = 'x'": "expected a number"}.items():
+        config.write_text(f"c = get_config()\nc.Limits.{said}\n")
+        with pytest.raises(CkptError, match=says):
+            _ = Course(tmp_path).limits

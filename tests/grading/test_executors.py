@@ -9,8 +9,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 import pytest
 
 from ckptlib.errors import CkptError
-from ckptlib.grading.executors import Cluster
-from ckptlib.grading.jobs import MOST_DEATHS, Job, work
+from ckptlib.grading.course.executors import Cluster
+from ckptlib.grading.course.jobs import MOST_DEATHS, Job, work
 
 
 def stand_in(payload: bytes) -> bytes:

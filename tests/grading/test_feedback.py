@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from ckptlib.grading import prose
-from ckptlib.grading.feedback import CellResult, Feedback, Pages, TaskResult
+from ckptlib.grading.pages import prose
+from ckptlib.grading.pages.feedback import CellResult, Feedback, Pages, TaskResult
 
 TASKS = ("saved_nbytes", "ledger", "audit")
 EVIL = (

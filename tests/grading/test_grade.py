@@ -14,10 +14,10 @@ from small_course import BLANK, HALF, NAME, RIGHT, SQUARE, make, notebook, resul
 
 from ckptlib.cli import main
 from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.course import Course
-from ckptlib.grading.gradebook import OneGradebook
+from ckptlib.grading.course.course import Course
+from ckptlib.grading.course.gradebook import OneGradebook
+from ckptlib.grading.kernels.sandbox import use
 from ckptlib.grading.release import release
-from ckptlib.grading.sandbox import use
 
 EVERYBODY = {"ada": RIGHT, "bob": HALF, "cyd": SQUARE, "dan": BLANK}
 SCORES = {"ada": 5, "bob": 4, "cyd": 2, "dan": 0}

@@ -3,7 +3,7 @@
 import pytest
 
 from ckptlib.errors import CkptError
-from ckptlib.grading.journal import Journal, locked
+from ckptlib.grading.course.journal import Journal, locked
 
 
 def test_a_record_comes_back(tmp_path):

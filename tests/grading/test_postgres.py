@@ -13,8 +13,8 @@ import pytest
 from small_course import HALF, RIGHT, make, result
 
 from ckptlib.errors import CkptError
-from ckptlib.grading import gradebook
-from ckptlib.grading.gradebook import OneGradebook
+from ckptlib.grading.course import gradebook
+from ckptlib.grading.course.gradebook import OneGradebook
 
 STUDENTS = {"ada": RIGHT, "bob": HALF}
 

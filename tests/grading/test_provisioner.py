@@ -11,7 +11,7 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from printed import text
 
-from ckptlib.grading.sandbox import use
+from ckptlib.grading.kernels.sandbox import use
 
 
 @pytest.fixture

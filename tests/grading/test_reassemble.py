@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_release import NAME, SOLVED, STUBS, as_bytes, at, bare, cell, code, release, solved
 
-from ckptlib.grading.reassemble import read_submission, reassemble
+from ckptlib.grading.rebuilding.reassemble import read_submission, reassemble
 
 RELEASE = release()
 

@@ -13,11 +13,11 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from ckptlib.cli import main
 from ckptlib.errors import CkptError
-from ckptlib.grading.course import Course
-from ckptlib.grading.export import written
-from ckptlib.grading.gradebook import OneGradebook
-from ckptlib.grading.journal import Journal
-from ckptlib.grading.report import collect
+from ckptlib.grading.course.course import Course
+from ckptlib.grading.course.gradebook import OneGradebook
+from ckptlib.grading.course.journal import Journal
+from ckptlib.grading.pages.export import written
+from ckptlib.grading.pages.report import collect
 
 NAME = "01_small"
 STUB = "def ledger(model):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
@@ -184,7 +184,7 @@ def test_what_is_missing_is_said(folder, tmp_path, capsys):
 
 def test_nbgraders_own_export_writes_a_row_per_student_and_task(folder, tmp_path):
     file = tmp_path / "grades.csv"
-    exporter = "--exporter=ckptlib.grading.export.PerQuestionExporter"
+    exporter = "--exporter=ckptlib.grading.pages.export.PerQuestionExporter"
     command = [sys.executable, "-m", "nbgrader", "export", exporter, "--to", str(file)]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     rows = [*csv.DictReader(file.open())]

@@ -9,8 +9,8 @@ import pytest
 from small_course import HALF, NAME, RIGHT, SQUARE, make
 
 from ckptlib.cli import main
-from ckptlib.grading.gradebook import OneGradebook
-from ckptlib.grading.sandbox import use
+from ckptlib.grading.course.gradebook import OneGradebook
+from ckptlib.grading.kernels.sandbox import use
 
 STUDENTS = {f"s{i}": (RIGHT, HALF, SQUARE)[i % 3] for i in range(4)}
 SCORES = {f"s{i}": (5, 4, 2)[i % 3] for i in range(4)}

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 from printed import text
 
-from ckptlib.grading.limits import MIB, Limits
-from ckptlib.grading.run import Cell, Question, run
+from ckptlib.grading.kernels.limits import MIB, Limits
+from ckptlib.grading.running.run import Cell, Question, run
 
 ANSWER = "from IPython.display import display; display({{'application/vnd.ckptlib.answer+json': {}}}, raw=True)"
 FAST = {"cell_seconds": 1.2, "wall_seconds": 30.0}
@@ -38,7 +38,7 @@ def honest_part_is_whole(transcript: dict) -> bool:
 
 def left_over(sandbox) -> list[str]:
     """Processes, other than the warm one, of whoever kernels run as."""
-    from ckptlib.grading.watchdog import tree
+    from ckptlib.grading.kernels.watchdog import tree
 
     deadline = time.monotonic() + 3
     while len(found := tree(sandbox.pid)) > 2 and time.monotonic() < deadline:

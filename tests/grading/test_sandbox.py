@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptlib.grading import folder, watchdog
-from ckptlib.grading.limits import Limits
+from ckptlib.grading.kernels import folder, watchdog
+from ckptlib.grading.kernels.limits import Limits
 
 TRY = textwrap.dedent(
     """
@@ -166,9 +166,9 @@ def test_nothing_of_the_course_or_its_owner_is_visible(said, root, tmp_path):
 def test_the_instructors_environment_stays_outside(root, need):
     need("bubblewrap")
     code = """
-    from ckptlib.grading.limits import Limits
-    from ckptlib.grading.run import Cell, run
-    from ckptlib.grading.sandbox import Sandbox
+    from ckptlib.grading.kernels.limits import Limits
+    from ckptlib.grading.running.run import Cell, run
+    from ckptlib.grading.kernels.sandbox import Sandbox
     with Sandbox.start(preload=["numpy"]) as sandbox:
         cells = [Cell("only", "import os; print(dict(os.environ)); print(open('/proc/self/environ').read())")]
         print(run(cells, [], {}, Limits(), sandbox)["cells"]["only"]["outputs"][0]["text"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptlib.grading import images, sanitise
+from ckptlib.grading.pages import images, sanitise
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><rect id="a"/>{}</svg>'
 BOMB = "".join(f'<g id="g{i}">' + f'<use href="#g{i - 1}"/>' * 10 + "</g>" for i in range(1, 9))

@@ -6,7 +6,7 @@ import pytest
 from small_course import NAME, RIGHT, make
 
 from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.scoring import score, without_record
+from ckptlib.grading.course.scoring import score, without_record
 
 SEEDS = [11, 12]
 

@@ -3,7 +3,7 @@
 import random
 import time
 
-from ckptlib.grading.similarity import SHORT, compare, fingerprints, normalised
+from ckptlib.grading.pages.similarity import SHORT, compare, fingerprints, normalised
 
 STUB = '''
 def ledger(model, optimizer):

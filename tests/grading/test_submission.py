@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ckptlib.grading import submission
+from ckptlib.grading.course import submission
 
 
 def test_files_are_read_with_their_paths(tmp_path):

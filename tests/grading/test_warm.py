@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 from printed import text
 
-from ckptlib.grading import folder, view, watchdog
-from ckptlib.grading import sandbox as sandbox_module
-from ckptlib.grading.limits import Limits
-from ckptlib.grading.plain import Unconfined
-from ckptlib.grading.run import Cell, run
-from ckptlib.grading.sandbox import Sandbox, SandboxUnavailable
+from ckptlib.grading.kernels import folder, view, watchdog
+from ckptlib.grading.kernels import sandbox as sandbox_module
+from ckptlib.grading.kernels.limits import Limits
+from ckptlib.grading.kernels.plain import Unconfined
+from ckptlib.grading.kernels.sandbox import Sandbox, SandboxUnavailable
+from ckptlib.grading.running.run import Cell, run
 
 WORKER = """
 import sys, time
-from ckptlib.grading.limits import Limits
-from ckptlib.grading.process import KernelProcess
-from ckptlib.grading.sandbox import Sandbox
-from ckptlib.grading.folder import mine
+from ckptlib.grading.kernels.limits import Limits
+from ckptlib.grading.kernels.process import KernelProcess
+from ckptlib.grading.kernels.sandbox import Sandbox
+from ckptlib.grading.kernels.folder import mine
 sandbox = Sandbox(sys.argv[1]) if len(sys.argv) > 1 else Sandbox.start(preload=())
 kernels = [sandbox.kernel(Limits()) for _ in range(2)]
 [kernel.settle() for kernel in kernels]

@@ -6,7 +6,7 @@ def count_calls(model, step):
     return {("" if row.module == root else row.module): [row.forward, row.recompute] for row in w.rows}
 
 
-# %% hooks that run also after an exception, backward seen by a patch of its own
+# %% forward hooks that run also after an exception
 from functools import partial
 
 

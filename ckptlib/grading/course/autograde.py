@@ -1,0 +1,187 @@
+"""How does a result reach Formgrader and the student? nbgrader's Autograde, with verdicts in place of its kernel.
+
+What costs time is done once per assignment or on the workers; for each submission this saves the scores through
+nbgrader's own preprocessors, then writes autograded/ and feedback/.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import LimitOutput
+from nbgrader.utils import parse_utc
+from traitlets import List
+
+from ...errors import CkptError
+from ..assignment import Assignment
+from ..pages import sanitise
+from ..pages.feedback import CellResult, Feedback, Pages, TaskResult
+from .course import Course
+from .grade_sheet import SaveLatePenalty, SaveScores, Sheet, Sheets, points_of
+from .gradebook import OneGradebook
+from .scoring import Result, TaskScore
+from .submission import Submission
+
+
+class VerdictAutograde(Autograde):
+    """Autograde for submissions that have been run elsewhere."""
+
+    # Not `autograde_preprocessors`: a course's configuration of those would run the student's code, here and unguarded.
+    verdict_preprocessors = List([LimitOutput, SaveScores, SaveLatePenalty]).tag(config=True)
+
+    def __init__(self, course: Course, assignment: Assignment, gradebook: OneGradebook):
+        super().__init__(coursedir=course.directory, parent=course.app)
+        self.course, self.assignment, self.gradebook = course, assignment, gradebook
+        self.sheets = gradebook.patiently(lambda: Sheets(gradebook.db, assignment.name))
+        self.pages = Pages(assignment.release)
+        self.steps = [step(parent=self) for step in self.verdict_preprocessors]
+
+    def save(self, submission: Submission, record: dict, result: Result) -> None:
+        """Gradebook first, in one transaction; then the files, which can be made again from the journal."""
+        text = self.gradebook.patiently(lambda: self._grades(submission, record, result))
+        self._write_autograded(submission, text)
+        self._write_feedback(record, result)
+
+    def has(self, student: str) -> bool:
+        """Has this student's work arrived in the gradebook and in both folders?"""
+        name = self.assignment.name
+        places = [self.course.path("autograded", student, name) / f"{name}.ipynb"]
+        places.append(self.course.path("feedback", student, name) / f"{name}.html")
+        if not self.gradebook.patiently(lambda: self.sheets.has_submission(student)):
+            return False
+        return all(path.is_file() for path in places)
+
+    # ---- the gradebook ----------------------------------------------------------------------------------------------
+    def _grades(self, submission: Submission, record: dict, result: Result) -> str:
+        student = submission.student
+        self.init_assignment(self.assignment.name, student)
+        sheet = self.sheets.of(student, _timestamp(submission, result))
+        name = self.assignment.name
+        about = {"student": student, "sheet": sheet, "assignment": name, "notebook": name}
+        notebook, resources = autograded(self.assignment, record, result), {"nbgrader": about}
+        for step in self.steps:
+            notebook, resources = step(notebook, resources)
+        _read_back(sheet, result)
+        return nbformat.writes(notebook) + "\n"
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        """The student is entered, unless the course's configuration says that all of them are known."""
+        if self.create_student:
+            self.sheets.add_student(student_id)
+        elif not self.sheets.has_student(student_id):
+            raise CkptError(f"no student {student_id!r} in the gradebook, and Autograde.create_student is off")
+
+    # ---- the files --------------------------------------------------------------------------------------------------
+    def _write_autograded(self, submission: Submission, notebook: str) -> None:
+        ours = {f"{self.assignment.name}.ipynb": notebook.encode()} | self.assignment.released_files
+        theirs = {name: raw for name, raw in submission.files.items() if not name.endswith(".ipynb")}
+        _replace_folder(self.course.path("autograded", submission.student, self.assignment.name), ours, theirs)
+        self.set_permissions(self.assignment.name, submission.student)
+
+    def _write_feedback(self, record: dict, result: Result) -> None:
+        folder = self.course.path("feedback", result.student, self.assignment.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        page = folder / f"{self.assignment.name}.html"
+        new = page.with_name(f".{page.name}.new")
+        new.write_text(self.pages.page(feedback(record, result)), encoding="utf-8")
+        os.replace(new, page)
+
+
+def _read_back(sheet: Sheet, result: Result) -> None:
+    """What counts: an instructor's score and comment where there are any, extra credit, the late penalty."""
+    for task in result.tasks:
+        grade = sheet.grades[task.grade_id]
+        task.points, task.by_hand = points_of(grade), grade.manual_score is not None
+        task.extra_credit = grade.extra_credit or 0
+        said = [sheet.comments[cell].manual_comment for cell in (task.grade_id, task.name) if cell in sheet.comments]
+        task.comment = "\n".join(filter(None, said))
+    result.late_penalty = sheet.notebook.late_submission_penalty or 0
+    result.late_seconds = sheet.seconds_late
+
+
+def _timestamp(submission: Submission, result: Result) -> Any:
+    raw = submission.files.get("timestamp.txt", b"")[:100].decode(errors="replace").strip()
+    if not raw:
+        return None
+    try:
+        return parse_utc(raw)
+    except (ValueError, OverflowError, TypeError, AttributeError):
+        result.notes.append(f"timestamp.txt holds {raw!r}, which is no date: the submission counts as being in time")
+        return None
+
+
+def _replace_folder(folder: Path, ours: dict[str, bytes], theirs: dict[str, bytes]) -> None:
+    """A student's file that cannot be written beside ours, perhaps because it has the name of one, is left out."""
+    new = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    for name, raw in ours.items():
+        _write(new / name, raw)
+    for name, raw in theirs.items():
+        if name not in ours:
+            with contextlib.suppress(OSError):
+                _write(new / name, raw)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(new, folder)
+
+
+def _write(path: Path, raw: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(raw)
+
+
+# ---- what they show -------------------------------------------------------------------------------------------------
+def autograded(assignment: Assignment, record: dict, result: Result) -> nbformat.NotebookNode:
+    """The notebook as it was run; the output of each grade cell is its verdict, as nbgrader reads scores from it."""
+    notebook = nbformat.from_dict(record.get("notebook") or assignment.release)
+    scores = {task.grade_id: task for task in result.tasks}
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            about = cell.metadata.get("nbgrader", {})
+            if "ckptlib" in cell.metadata or about.get("solution"):  # the student's own words
+                cell.source = sanitise.markdown(cell.source)
+        else:
+            task = scores.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
+            outputs = record.get("cells", {}).get(cell.id, {}).get("outputs", [])
+            cell.outputs = _verdict_outputs(task) if task else [nbformat.from_dict(output) for output in outputs]
+    return notebook
+
+
+def _verdict_outputs(task: TaskScore) -> list[nbformat.NotebookNode]:
+    """An error is zero, a number is partial credit, anything else full marks: see nbgrader.utils.determine_grade."""
+    make = nbformat.v4.new_output
+    message = sanitise.text(f"{task.name}: {task.message or 'right.'}")
+    if task.section and task.message:
+        message += f"\nRead again: section {task.section}."
+    if task.points <= 0 < task.max_points:
+        return [make("error", ename="Missed", evalue=message, traceback=message.splitlines())]
+    said = make("stream", name="stdout", text=message + "\n")
+    if task.points >= task.max_points:
+        return [said]
+    return [said, make("execute_result", data={"text/plain": f"{task.points:g}"}, execution_count=None)]
+
+
+def feedback(record: dict, result: Result) -> Feedback:
+    tasks = [
+        TaskResult(t.name, t.points, t.max_points, t.message, t.section, t.comment, t.by_hand, t.extra_credit)
+        for t in result.tasks
+    ]
+    ran = record.get("cells", {})
+    cells = [
+        CellResult(
+            cell["id"],
+            cell["source"],
+            ran.get(cell["id"], {}).get("outputs", ()),
+            ran.get(cell["id"], {}).get("status", "ok"),
+            cell["cell_type"],
+        )
+        for cell in (record.get("notebook") or {"cells": []})["cells"]
+    ]
+    late = {"late_penalty": result.late_penalty, "late_seconds": result.late_seconds}
+    notes = [result.problem, *result.notes] if result.problem else result.notes
+    return Feedback(result.student, tasks, cells, notes, result.flags, **late)

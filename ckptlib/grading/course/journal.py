@@ -1,0 +1,91 @@
+"""What is already known? One record per student, on disk first of all: nobody is asked twice."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import gzip
+import hashlib
+import json
+import os
+import socket
+import urllib.parse
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...errors import CkptError
+
+
+class Journal:
+    """The records of one assignment, in the course's private folder.
+
+    answers/  what each student's kernel returned, and what was expected
+    graded/   what has arrived in the gradebook, in autograded/ and in feedback/
+    """
+
+    def __init__(self, folder: Path):
+        self._answers, self._graded = folder / "answers", folder / "graded"
+        for part in (self._answers, self._graded):
+            part.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def answers(self, student: str) -> dict | None:
+        """None where there is no record, or a damaged one: then the submission is simply run again."""
+        return _read(self._answers / _file_name(student))
+
+    def keep_answers(self, student: str, record: dict) -> None:
+        _write(self._answers / _file_name(student), record)
+
+    def graded(self, student: str) -> dict | None:
+        return _read(self._graded / _file_name(student))
+
+    def keep_graded(self, student: str, result: dict) -> None:
+        """Written last: whoever has this record needs nothing more. Not forced to disk, for it can be made again."""
+        _write(self._graded / _file_name(student), result, force=False)
+
+
+def _file_name(student: str) -> str:
+    plain = urllib.parse.quote(student, safe=" @+", errors="surrogateescape")
+    if len(plain) > 150:
+        plain = f"{plain[:100]}~{hashlib.sha256(plain.encode()).hexdigest()[:32]}"
+    return f"{plain}.json.gz"
+
+
+def _read(path: Path) -> dict | None:
+    try:
+        found = json.loads(gzip.decompress(path.read_bytes()))
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(path: Path, record: dict, force: bool = True) -> None:
+    """All or nothing: a reader, and a coordinator that was killed, never see half a record."""
+    raw = gzip.compress(json.dumps(record).encode(), compresslevel=1, mtime=0)
+    new = path.with_name(f"{path.name}.new")  # one writer at a time: the course is locked
+    with open(new, "wb") as file:
+        file.write(raw)
+        if force:
+            file.flush()
+            os.fsync(file.fileno())
+    os.replace(new, path)
+
+
+@contextlib.contextmanager
+def locked(private: Path) -> Iterator[None]:
+    """One coordinator per course. The lock ends with its process, so a dead one's is taken over."""
+    with open(os.open(private / "lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+        try:
+            # lockf, not flock: a worker forked from a coordinator that was killed must not keep its lock
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            holder = file.read().strip() or "another process"
+            raise CkptError(f"this course is being graded by {holder}: wait for it, or end it, and try again") from None
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
+        yield

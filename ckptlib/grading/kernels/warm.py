@@ -1,0 +1,180 @@
+"""How does a kernel start without importing torch? It is forked from a process that has: this one.
+
+Runs under bubblewrap as `python -m ckptlib.grading.kernels.warm`, never runs a student's code, and listens on a socket
+that it was given, whose path it does not see. For each connection it forks:
+
+    warm ── keeper ── kernel (pid 1 of namespaces of its own)
+
+The keeper reads the request, makes the new world, and waits for the kernel's end or the connection's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+
+from . import box, kernel, wire
+from . import namespaces as ns
+from .limits import Limits, data_nbytes
+
+# Whatever a notebook of the book, or a probe, imports, and what IPython would import when it first shows an error or a
+# figure. Imported here, it costs a submission nothing. Not matplotlib_inline: it connects to IPython when imported.
+PRELOAD = (
+    "numpy numpy.random torch torch.utils.checkpoint torch.utils._python_dispatch torch.utils._pytree "
+    "torch._subclasses.schema_check_mode matplotlib.pyplot matplotlib.backends.backend_agg PIL.PngImagePlugin "
+    "PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin PIL.PpmImagePlugin ipykernel.ipkernel ipywidgets "
+    "tornado.platform.asyncio pdb faulthandler IPython.core.debugger IPython.core.logger IPython.core.oinspect "
+    "IPython.core.completerlib IPython.core.magics.execution IPython.core.magics.pylab IPython.extensions.storemagic "
+    "stack_data executing pure_eval asttokens pygments.lexers.python pygments.formatters.terminal256 "
+    "pygments.formatters.html pygments.styles.default pexpect "
+    "ckptlib ckptlib.models ckptlib.plots ckptlib.measure ckptlib.measure.saved ckptlib.measure.ledger "
+    "ckptlib.measure.hooks ckptlib.vjp ckptlib.recompute.checkpoint ckptlib.fitting ckptlib.formulas ckptlib.tape "
+    "ckptlib.grading.asking ckptlib.grading.probes ckptlib.grading.canary ckptlib.grading.quiz"
+).split()
+
+
+def preload(names: list[str]) -> list[str]:
+    """Import `names`; what cannot be imported is returned, and left to the notebook, which may never ask for it."""
+    sys.modules["debugpy"] = None  # nobody steps through a graded notebook, and ipykernel spends 0.2 s on the chance
+    importlib.import_module("ipykernel.debugger")
+    del sys.modules["debugpy"]
+    left_out = []
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception:
+            left_out.append(name)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)  # a pool of threads would not survive the fork
+    return left_out
+
+
+def own_rights_only(uid: int | None) -> None:
+    """Started by root: look at processes through a /proc of our own, then become an ordinary user for good."""
+    if uid is not None:
+        ns.mount("proc", "/proc", "proc", ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC)
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        ns.drop_capabilities()
+    ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user has reset what bubblewrap had set
+    ns.prctl(ns.PR_SET_DUMPABLE, 0)  # nobody of the same user looks into this process
+
+
+def serve(listener: socket.socket, lifelines: list[int]) -> None:
+    """Fork a keeper for every connection, until a lifeline (the worker's pipe or pidfd) says that it is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need no burial
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    for lifeline in lifelines:
+        poll.register(lifeline, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poll.poll()}
+        if ready & set(lifelines):
+            return
+        with contextlib.suppress(OSError):  # no memory, no processes: then this one fails, and the next may not
+            connection, _ = listener.accept()
+            with connection:
+                if os.fork() == 0:
+                    listener.close()
+                    for lifeline in lifelines:
+                        os.close(lifeline)
+                    _keep(connection)
+
+
+def _keep(connection: socket.socket) -> None:
+    """The keeper's whole life. Never returns."""
+    status = 1
+    try:
+        ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        received = wire.receive(connection)
+        if received is not None:
+            _keep_kernel(connection, *received)
+            status = 0
+    except BaseException:  # whatever it is, the worker must hear of it
+        with contextlib.suppress(Exception):
+            wire.send(connection, {"failed": traceback.format_exc()})
+    finally:
+        os._exit(status)
+
+
+def _keep_kernel(connection: socket.socket, request: dict, fds: list[int]) -> None:
+    limits = Limits(**request["limits"])
+    box.leave()
+    trouble, report = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(trouble)
+        connection.close()
+        _become_kernel(request, limits, fds, report)
+    os.close(report)
+    for fd in fds:
+        os.close(fd)
+    pidfd = os.pidfd_open(pid)
+    wire.send(connection, {"started": pid}, (pidfd,))
+    with open(trouble) as file:
+        failed = file.read()  # ends when the kernel has settled in
+    wire.send(connection, {"failed": failed} if failed else {"settled": True})
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.register(connection, select.POLLIN)
+    poll.poll()  # the worker sends nothing more: if the connection is readable, the worker is gone
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    with contextlib.suppress(OSError):
+        code = os.waitstatus_to_exitcode(status)
+        wire.send(connection, {"exit": code, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024})
+
+
+def _become_kernel(request: dict, limits: Limits, fds: list[int], report: int) -> None:
+    """pid 1 of the new world. Everything before `os.close(report)` is ours, everything after may be the student's."""
+    try:
+        baseline = data_nbytes()  # before /proc is another one, or none
+        box.settle(limits)
+        box.close_fds({report, *fds})
+        box.write_files({name: base64.b64decode(data) for name, data in request["files"].items()})
+        sys.argv = ["kernel"]
+        box.lock(limits, baseline)
+    except BaseException:
+        os.write(report, traceback.format_exc().encode())
+        os._exit(1)
+    os.close(report)
+    try:
+        kernel.start(request["key"], dict(zip(request["channels"], fds, strict=True)))
+    finally:
+        os._exit(0)
+
+
+def main() -> None:
+    """Started by sandbox.py only; see there for the arguments."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listener", type=int, required=True)
+    parser.add_argument("--lifeline", type=int, nargs=2, required=True)
+    parser.add_argument("--become", type=int, default=None)
+    parser.add_argument("--preload", nargs="*", default=PRELOAD)
+    given = parser.parse_args()
+    own_rights_only(given.become)
+    box.trial()
+    left_out = preload(given.preload)
+    gc.collect()
+    gc.freeze()  # the collector would touch, and so copy, every object in every child
+    listener = socket.socket(fileno=given.listener)
+    print("ready", *left_out, flush=True)
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 1), os.dup2(null, 2)  # nobody reads on; what goes wrong from here is reported on the connection
+    serve(listener, given.lifeline)
+
+
+if __name__ == "__main__":
+    main()

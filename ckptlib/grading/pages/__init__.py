@@ -1,0 +1,1 @@
+"""What do students and instructors read afterwards? Feedback, reports, likenesses."""

@@ -1,0 +1,90 @@
+"""How the answers of assignment 1 are asked. Grading asks the same questions, with other numbers."""
+
+import torch
+from torch import nn
+
+from ckptlib.grading import Checks
+
+check = Checks(__file__)
+
+OPS = "times_3 plus square exp cos relu softmax layer_norm max_pool linear".split()
+
+
+@check.task(points=2, section="1.2", parts=True)
+def predict_saved(given, predict_saved):
+    n, d = given.integer(2, 300), 2 * given.integer(2, 300)
+    return {op: predict_saved(op, n, d) for op in OPS}
+
+
+@check.task(points=2.5, section="1.3", cases=3, parts=True)
+def saved_nbytes(given, saved_nbytes):
+    n, d = given.integer(3, 40), given.integer(3, 40)
+    x = given.normal(n, d).requires_grad_()
+    wide = given.normal(n, 3 * d).requires_grad_()
+    given.seeded()
+    dtype = given.choice([torch.float32, torch.float64])
+    model = nn.Sequential(nn.Linear(d, 5 * d), nn.ReLU(), nn.Linear(5 * d, 1)).to(dtype)
+    batch = given.normal(n, d, dtype=dtype)
+
+    def thirds():
+        q, k, v = (wide * 2).chunk(3, dim=1)
+        return (q * k * v).sum()
+
+    return {
+        "nothing": saved_nbytes(lambda: (x * 3 + 1).sum(), []),
+        "one storage twice": saved_nbytes(lambda: x * x, []),
+        "weights behind a view": saved_nbytes(lambda: model(batch), list(model.parameters())),
+        "three views of one storage": saved_nbytes(thirds, []),
+    }
+
+
+@check.task(points=2, section="1.4", cases=3, parts=True)
+def ledger(given, ledger):
+    d, k, frozen = (given.integer(low, low + 30) for low in (3, 40, 80))
+    dtype = given.choice([torch.float32, torch.bfloat16])
+    model = nn.ModuleList([nn.Linear(d, k), nn.BatchNorm1d(k), nn.Linear(k, frozen), nn.Linear(d, k)]).to(dtype)
+    model[2].requires_grad_(False)
+    model[3].weight = model[0].weight  # tied
+    found = {optimizer: ledger(model, optimizer) for optimizer in ("sgd", "momentum", "adamw")}
+    return {
+        "parameters": [entry["parameters"] for entry in found.values()],
+        "gradients": [entry["gradients"] for entry in found.values()],
+        "optimizer": [entry["optimizer"] for entry in found.values()],
+    }
+
+
+@check.task(points=1.5, section="1.6", cases=3, parts=True)
+def largest_batch(given, largest_batch):
+    def batch_for(fixed, per_sample, gpu_gib):
+        def measure(batch):
+            if batch > 8:
+                raise MemoryError(f"batch {batch}: out of memory. Measure small batches, and draw the line")
+            return fixed + batch * per_sample
+
+        return largest_batch(measure, gpu_gib)
+
+    gpu_gib = given.choice([8, 16, 24, 40, 80])
+    fixed = given.integer(2**30, 4 * 2**30)
+    per_sample = given.integer(2**20, 200 * 2**20)
+    exact = (gpu_gib * 2**30 - fixed) // 77
+    return {
+        "a batch that fits": batch_for(fixed, per_sample, gpu_gib),
+        "a batch that fits to the byte": batch_for(gpu_gib * 2**30 - 77 * exact, exact, gpu_gib),
+        "not even one sample fits": batch_for(gpu_gib * 2**30 + 3 * per_sample, per_sample, gpu_gib),
+    }
+
+
+@check.task(points=1, section="1.6", parts=True)
+def audit(given, audit):
+    heads = given.integer(4, 32)
+    return audit(
+        layers=given.integer(6, 60),
+        width=heads * given.choice([32, 64, 128]),
+        heads=heads,
+        ffn=given.integer(1000, 9000),
+        vocabulary=given.integer(20000, 130000),
+        tokens=given.choice([256, 512, 1024, 2048]),
+    )
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="1.5")

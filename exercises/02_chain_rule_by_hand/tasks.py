@@ -1,0 +1,134 @@
+"""How the answers of assignment 2 are asked. Grading asks the same questions, with other numbers."""
+
+from collections import Counter
+
+import torch
+from torch.nn import functional as F
+
+from ckptlib.grading import Checks
+
+check = Checks(__file__)
+
+
+def asked(answer, *arguments):
+    """What the answer returns. If it raises, this part says so, and the other parts still count."""
+    try:
+        return answer(*arguments)
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}"[:56]
+
+
+# functions of one number, and their derivatives
+FUNCTIONS = [
+    (torch.sin, torch.cos),
+    (torch.tanh, lambda a: 1 - torch.tanh(a) ** 2),
+    (F.softplus, torch.sigmoid),
+    (lambda a: a * torch.sin(a), lambda a: torch.sin(a) + a * torch.cos(a)),
+    (lambda a: 1.5 * a - 0.2, lambda a: torch.full_like(a, 1.5)),
+]
+
+
+@check.task(points=1.5, section="2.2", cases=3, parts=True)
+def chain_grads(given, chain_grads):
+    chosen = [given.choice(range(len(FUNCTIONS))) for _ in range(given.integer(3, 7))]
+    calls = Counter()
+
+    def counted(i, f):
+        def call(a):
+            calls[i] += 1
+            return f(a)
+
+        return call
+
+    fs = [counted(i, FUNCTIONS[which][0]) for i, which in enumerate(chosen)]
+    shape = given.choice([(1,), (4,), (2, 3)])
+    found = chain_grads(fs, [FUNCTIONS[which][1] for which in chosen], given.uniform(*shape, dtype=torch.float64))
+    return {"gradients": found, "calls": {"of one function, at most": max(calls.values(), default=0)}}
+
+
+@check.task(points=2, section="2.3", cases=3, parts=True, names="relu_vjp, softmax_vjp")
+def output_rules(given, relu_vjp, softmax_vjp):
+    shape = [given.integer(2, 7) for _ in range(given.choice([3, 4]))]
+    dtype = given.choice([torch.float32, torch.float64])
+    x, dy = given.normal(*shape, dtype=dtype), given.normal(*shape, dtype=dtype)
+    return {
+        "relu": asked(relu_vjp, dy.clone(), x.relu()),
+        "softmax": asked(softmax_vjp, dy.clone(), x.softmax(-1)),
+    }
+
+
+@check.task(points=2, section="2.4", cases=3, parts=True, names="max_pool_vjp, layer_norm_vjp")
+def pool_and_norm(given, max_pool_vjp, layer_norm_vjp):
+    def pooled(kernel, stride):
+        x = given.normal(given.integer(1, 2), given.integer(2, 3), given.integer(5, 7), given.integer(6, 8))
+        y, indices = F.max_pool2d(x, kernel, stride, return_indices=True)
+        dy = given.normal(*y.shape)
+        return asked(max_pool_vjp, dy, indices, tuple(x.shape))
+
+    shape = [given.integer(2, 4) for _ in range(given.choice([2, 3]))] + [given.integer(5, 9)]
+    x, dy = given.normal(*shape), given.normal(*shape)
+    w, b = given.uniform(shape[-1]) + 0.5, given.normal(shape[-1])
+    rstd = (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt()
+    y = F.layer_norm(x, shape[-1:], w, b)
+    side_by_side, overlapping = pooled(2, 2), pooled(3, given.choice([1, 2]))
+    found = asked(layer_norm_vjp, dy.clone(), y, rstd, w, b)
+    dx, *rest = found if isinstance(found, (tuple, list)) and found else (found, None, None)
+    return {
+        "windows side by side": side_by_side,
+        "windows that overlap": overlapping,
+        "dx of LayerNorm": dx,
+        "dw and db of LayerNorm": rest,
+    }
+
+
+@check.task(points=2, section="2.5", cases=3, parts=True)
+def backward(given, backward):
+    n, d = given.integer(2, 5), given.integer(2, 5)
+    x, w, dy = given.normal(n, d), given.normal(d, d), given.normal(n, d)
+    h = x @ w
+
+    used_twice = [  # y = x * x * x, as x * (x * x), plus x
+        ("a", ("x", "x"), lambda g: (g * x, g * x)),
+        ("b", ("x", "a"), lambda g: (g * x * x, g * x)),
+        ("y", ("b", "x"), lambda g: (g, g)),
+    ]
+    product = [("h", ("x", "w"), lambda g: (g @ w.T, x.T @ g))]
+    unused = [*product, ("u", ("h",), lambda g: (g * 100,)), ("y", ("h", "h"), lambda g: (g * h, g * h))]
+    not_last = [*product, ("y", ("h",), lambda g: (3 * g,)), ("z", ("y", "x"), lambda g: (g * 7, g * 7))]
+    additions = [("s", ("a", "b"), lambda g: (g, g)), ("y", ("s", "a"), lambda g: (g, g))]
+
+    def gradients(tape, *names):
+        mine = dy.clone()
+        grads = backward(tape, "y", mine)
+        return [*(grads.get(name) for name in names), mine]
+
+    return {
+        "a value used several times": asked(gradients, used_twice, "x"),
+        "an op that the output does not use": asked(gradients, unused, "x", "w"),
+        "an output that is not the last": asked(gradients, not_last, "x", "w"),
+        "additions": asked(gradients, additions, "a", "b"),
+    }
+
+
+@check.task(points=1.5, section="2.6", cases=3, parts=True, names="hvp, predict_units")
+def hessian(given, hvp, predict_units):
+    shape = given.choice([(5,), (2, 4), (3, 2)])
+    x, v, other = (given.normal(*shape, dtype=torch.float64) for _ in range(3))
+    size = x.numel()
+    mixing = given.normal(size, size, dtype=torch.float64) / size
+
+    def polynomial(x):
+        return (x**4).sum() + (x.sum() ** 2) * other.sum()
+
+    def network(x):
+        return torch.tanh(mixing @ x.flatten()).square().sum()
+
+    layers = given.integer(2, 40)
+    return {
+        "Hv of a polynomial": asked(hvp, polynomial, x.clone(), v.clone()),
+        "Hv of a network": asked(hvp, network, x.clone(), v.clone()),
+        "units": {name: asked(predict_units, name, layers) for name in ("relu", "gelu", "tanh", "sigmoid")},
+    }
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4, q5", section="2.5")

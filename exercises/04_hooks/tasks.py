@@ -1,0 +1,222 @@
+"""How the answers of assignment 4 are asked. Grading asks the same questions, with other numbers."""
+
+import os
+import tempfile
+
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
+
+from ckptlib.grading import Checks
+
+check = Checks(__file__)
+
+
+class PlusOne(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+class Checkpointed(nn.Sequential):
+    """A Sequential that is recomputed."""
+
+    reentrant = False
+
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=self.reentrant)
+
+
+class Twice(nn.Module):
+    """One layer that is called twice in each forward pass."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.layer(self.layer(x).relu())
+
+
+def chain(layers, width):
+    return [nn.ReLU() if i % 2 else nn.Linear(width, width) for i in range(layers)]
+
+
+# ---- Task 1 ----
+@check.task(points=1, section="4.1 and 4.3", cases=3, parts=True)
+def predict_trace(given, predict_trace):
+    inside = given.integer(2, 40)
+    layers = inside + given.integer(1, 40)
+    return {kind: predict_trace(layers, inside, kind) for kind in ("none", "reentrant", "nonreentrant")}
+
+
+# ---- Task 2 ----
+def hooks_on(model):
+    return [len(module._forward_pre_hooks) + len(module._forward_hooks) for module in model.modules()]
+
+
+def shown(log):
+    return [name if name != "" else "the model" for name in log]
+
+
+@check.task(points=1, section="4.3, and What can go wrong", parts=True)
+def logged(given, logged):
+    width, layers = given.integer(2, 9), given.integer(2, 6)
+    model, x = nn.Sequential(*chain(layers, width)), torch.ones(2, width)
+    theirs = [m.register_forward_hook(lambda *_: None) for m in model[: given.integer(1, layers)]]
+    theirs.append(model[given.integer(0, layers - 1)].register_forward_pre_hook(lambda *_: None))
+    with logged(model) as log:
+        model(x)
+    done = [shown(log), hooks_on(model)]
+    raised, log = "nothing", []
+    try:
+        with logged(model) as log:
+            model(torch.ones(2, width + 1))  # one feature too many: the first layer fails
+    except Exception as error:
+        raised = type(error).__name__
+    return {"a block that ends": done, "a block that fails": [shown(log), raised, hooks_on(model)]}
+
+
+# ---- Task 3 ----
+@check.task(points=1.5, section="4.3", cases=3, parts=True)
+def count_calls(given, count_calls):
+    width, before, after = given.integer(2, 9), given.integer(1, 4), given.integer(1, 4)
+    inside = [given.integer(2, 5) for _ in range(given.integer(1, 2))]
+
+    def counted(reentrant):
+        segments = [Checkpointed(*chain(n, width)) for n in inside]
+        for segment in segments:
+            segment.reentrant = reentrant
+        model = nn.Sequential(*chain(before, width), *segments, *chain(after, width))
+        x = torch.ones(3, width, requires_grad=True)
+        return _by_name(count_calls(model, lambda: model(x).sum().backward()))
+
+    twice, steps = nn.Sequential(nn.Linear(width, width), Twice(width)), given.integer(2, 4)
+
+    def train():
+        for _ in range(steps):
+            twice(torch.ones(3, width)).sum().backward()
+
+    return {
+        "reentrant checkpoints": counted(True),
+        "non-reentrant checkpoints": counted(False),
+        "a layer called twice": _by_name(count_calls(twice, train)),
+    }
+
+
+def _by_name(counts):
+    return {name: list(pair) for name, pair in sorted(counts.items())}
+
+
+# ---- Task 4 ----
+def kept_bytes(packed, parameters):
+    """Of the storages inside what a pack hook returned, those that are no parameter's."""
+    found = {}
+    for part in tree_leaves(packed):
+        if torch.is_tensor(part):
+            found[part.untyped_storage().data_ptr()] = part.untyped_storage().nbytes()
+    for parameter in parameters:
+        found.pop(parameter.untyped_storage().data_ptr(), None)
+    return sum(found.values())
+
+
+@check.task(points=1.5, section="4.4", cases=3, parts=True, names="pack_bf16, unpack_bf16")
+def bf16_hooks(given, pack_bf16, unpack_bf16):
+    rows, width = given.integer(3, 6), given.integer(3, 7)
+    dtype = given.choice([torch.float32, torch.float64])
+    given.seeded()
+    model = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Softplus()).to(dtype)
+    x = given.normal(rows, width, dtype=dtype)
+    own, kept = list(model.parameters()), []
+
+    def pack(tensor):
+        packed = pack_bf16(tensor)
+        kept.append(kept_bytes(packed, own))
+        return packed
+
+    with saved_tensors_hooks(pack, unpack_bf16):
+        loss = model(x).sum()
+    gradients = torch.autograd.grad(loss, own)
+    values = given.normal(rows, width, dtype=torch.float64) * 1e6  # bfloat16 has float32's range
+    again = [unpack_bf16(pack_bf16(values.to(dtype))) for dtype in (torch.float32, torch.float64)]
+    indices = torch.arange(1000, 1008)
+    back = unpack_bf16(pack_bf16(indices))
+    return {
+        "bytes kept": kept,
+        "what comes back": [entry for t in again for entry in (str(t.dtype), (t / 1e6).clamp(-99, 99))],
+        "gradients": [gradients[0], gradients[2]],
+        "integers": [str(back.dtype), back.tolist()],
+    }
+
+
+# ---- Task 5 ----
+@check.task(points=2, section="4.2", cases=3, parts=True)
+def stored_by(given, stored_by):
+    rows, width = given.integer(3, 20), given.integer(3, 20)
+    dtype = given.choice([torch.float32, torch.float64])
+    x = given.normal(rows, width, dtype=dtype)
+
+    def ask(*layers):
+        model = nn.Sequential(*layers).to(dtype)
+        found = stored_by(model, x)
+        return {name: found.get(name, 0) for name, _ in model.named_modules()}
+
+    frozen = nn.Linear(width, width).requires_grad_(False)
+    return {
+        "one storage, two savers": ask(nn.Linear(width, 3 * width), nn.ReLU(), nn.Linear(3 * width, width), nn.GELU()),
+        "plus and frozen": ask(frozen, nn.Linear(width, width), PlusOne(), nn.Linear(width, 5).requires_grad_(False)),
+        "inside a container": ask(nn.Sequential(nn.Linear(width, width), nn.Tanh()), Twice(width)),
+        "a checkpoint": ask(nn.Linear(width, width), Checkpointed(*chain(4, width)), nn.Sigmoid()),
+    }
+
+
+# ---- Task 6 ----
+def files_in(folder):
+    return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+
+
+@check.task(points=2, section="4.5", cases=2, parts=True)
+def spill(given, spill):
+    rows, width = given.integer(20, 40), given.integer(5, 9)
+    dtype = given.choice([torch.float32, torch.float64])
+    given.seeded()
+    model = nn.Sequential(*chain(given.integer(4, 7), width)).to(dtype)
+    x = given.normal(rows, width, dtype=dtype)
+    outputs = []
+    for module in model:
+        module.register_forward_hook(lambda m, args, out: outputs.append(StorageWeakRef(out.untyped_storage())))
+
+    saved = (1 + sum(isinstance(module, nn.ReLU) for module in model)) * x.nbytes  # at least that
+
+    def step(folder, fails=False):
+        outputs.clear()
+        loss = model(x).square().sum()
+        on_disk = sum(os.path.getsize(path) for path in files_in(folder)) >= saved
+        alive = sum(not ref.expired() for ref in outputs)
+        if fails:
+            raise ArithmeticError(on_disk)
+        return on_disk, alive, torch.autograd.grad(loss, list(model.parameters()))
+
+    with tempfile.TemporaryDirectory() as folder:
+        with spill(folder):
+            on_disk, alive, gradients = step(folder)
+        left = len(files_in(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        failed = ["nothing was raised"]
+        try:
+            with spill(folder):
+                step(folder, fails=True)
+        except Exception as error:
+            held = error  # as a notebook does, for its debugger
+            failed = [type(held).__name__, held.args == (True,)]
+        left_after_error = len(files_in(folder))
+    return {
+        "gradients, from disk": [on_disk, alive, gradients[0], [g.norm().item() for g in gradients]],
+        "files left after the block": [on_disk, left],
+        "files left after an error": [*failed, left_after_error],
+    }
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="4.2, 4.3 and 4.4")
