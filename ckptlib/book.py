@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import random
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,8 @@ def show(*things: Any) -> Any:
     """Print the real source of functions or classes of the library: the book never keeps a copy."""
     from IPython.display import Markdown
 
-    blocks = [f"```python\n{inspect.getsource(inspect.unwrap(thing)).rstrip()}\n```" for thing in things]
-    return Markdown("\n".join(blocks))
+    sources = [textwrap.dedent(inspect.getsource(inspect.unwrap(thing))).rstrip() for thing in things]
+    return Markdown("\n".join(f"```python\n{source}\n```" for source in sources))
 
 
 def execute(path: str | Path) -> str:

@@ -12,7 +12,7 @@ MIME = "application/vnd.ckptlib.answer+json"
 def question(nonce: str, tasks_py: str, name: str, seeds: list[int]) -> str:
     """The code to send to the kernel."""
     request = json.dumps({"nonce": nonce, "tasks": tasks_py, "name": name, "seeds": seeds})
-    return f"import ckptlib.grading.asking as _a; _a.respond({request!r})"
+    return f"import ckptlib.grading.asking as _ckptlib_asking; _ckptlib_asking.respond({request!r})"
 
 
 def respond(request: str) -> None:

@@ -14,6 +14,7 @@ from ..errors import CkptError
 
 LARGEST = 8 * 2**20  # bytes of tensors in one answer; a larger one is a mistake or an attack
 _DEEPEST = 20
+_LONGEST = 500  # letters of what was raised
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class _Encoder:
 
 
 def encode_raised(error: BaseException) -> dict:
-    return {"raised": f"{type(error).__name__}: {error}"[:500]}
+    return {"raised": f"{type(error).__name__}: {error}"[:_LONGEST]}
 
 
 def decode(data: Any) -> Any:
@@ -104,9 +105,9 @@ def decode(data: Any) -> Any:
         case {"array": str(raw), "dtype": str(dtype), "stored": str(stored), "shape": list(shape)}:
             return Array(dtype, _values(raw, stored, shape))
         case {"raised": str(text)}:
-            return Raised(text)
+            return Raised(text[:_LONGEST])
         case {"other": str(kind)}:
-            return Other(kind)
+            return Other(kind[:_LONGEST])
     raise CkptError(f"an answer holds {str(data)[:80]!r}, which is no encoded value")
 
 

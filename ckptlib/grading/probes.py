@@ -9,8 +9,11 @@ that are known, and what to say to whoever made one.
 from __future__ import annotations
 
 import json
+import sys
+import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +77,7 @@ class Task:
 
     def _ask_once(self, answers: tuple, seed: int) -> Any:
         try:
-            with as_new():
+            with as_new(), warnings.catch_warnings(action="ignore"):
                 return encode(self.probe(Given(seed), *answers))
         except (Exception, SystemExit) as error:
             return encode_raised(error)
@@ -100,7 +103,8 @@ class Task:
 
     def _visible(self, answers: tuple) -> Verdict:
         seen = self.checks.visible()[self.name]
-        got = self.ask(answers, self.visible_seeds())
+        with redirect_stderr(sys.stdout):  # nbgrader takes anything on stderr for a failure
+            got = self.ask(answers, self.visible_seeds())
         return self.judge(got, seen["expected"], seen["mistakes"], Tolerance(**seen["tolerance"]))
 
     def _hidden(self, answers: tuple) -> Verdict:
@@ -109,7 +113,9 @@ class Task:
         key = Assignment.beside(self.checks.folder)
         seeds = [VISIBLE_SEED + 1000 + case for case in range(self.cases)]
         task = key.tasks[self.name]
-        return task.judge(self.ask(answers, seeds), *key.expected(self.name, seeds), task.tolerance)
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # what solutions print is nobody's business
+            got, expected = self.ask(answers, seeds), key.expected(self.name, seeds)
+        return task.judge(got, *expected, task.tolerance)
 
     def visible_seeds(self) -> list[int]:
         return [VISIBLE_SEED + case for case in range(self.cases)]
@@ -148,7 +154,7 @@ def as_new():
     try:
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
-        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.autocast("cpu", enabled=False):
             yield
     finally:
         torch.set_default_dtype(dtype)

@@ -135,7 +135,7 @@ def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
         if expected and not got:
             return "not answered"
         same = got.strip().casefold() == expected.strip().casefold()
-        return "" if same else f"{got!r} is not the expected text"
+        return "" if same else f"{_show(got)} is not the expected text"
     same = type(got) is type(expected) and got == expected
     return "" if same else f"{_show(got)} found, expected {_kind(expected)}"
 
@@ -223,13 +223,21 @@ def _values(data: Any) -> np.ndarray | None:
     if isinstance(data, Array):
         return data.values
     if isinstance(data, Numbers):
-        return np.array(data) if not isinstance(data, int) or abs(data) < 2**63 else np.array(float(data))
+        return np.array(data) if not isinstance(data, int) or abs(data) < 2**63 else np.array(_float(data))
     if isinstance(data, list) and _numeric(data):
         try:
-            return np.array(data)
+            values = np.array(data)
         except (ValueError, OverflowError):
             return None
+        return values if values.dtype != object else np.vectorize(_float, otypes=[float])(values)
     return None
+
+
+def _float(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _number(values: np.ndarray) -> str:

@@ -41,8 +41,9 @@ def saved_nbytes(given, saved_nbytes):
 @check.task(points=2, section="1.4", cases=3, parts=True)
 def ledger(given, ledger):
     d, k, frozen = (given.integer(low, low + 30) for low in (3, 40, 80))
-    dtype = given.choice([torch.float32, torch.bfloat16])
-    model = nn.ModuleList([nn.Linear(d, k), nn.BatchNorm1d(k), nn.Linear(k, frozen), nn.Linear(d, k)]).to(dtype)
+    wide, half = given.choice([(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)])
+    model = nn.ModuleList([nn.Linear(d, k), nn.BatchNorm1d(k), nn.Linear(k, frozen), nn.Linear(d, k)]).to(wide)
+    model.append(nn.Linear(frozen, 7).to(half))
     model[2].requires_grad_(False)
     model[3].weight = model[0].weight  # tied
     found = {optimizer: ledger(model, optimizer) for optimizer in ("sgd", "momentum", "adamw")}

@@ -188,7 +188,7 @@ def predicted(predict_runs, m):
 
 @check.task(points=2, section="5.4", names="nested, predict_runs", cases=3, parts=True)
 def nested(given, nested, predict_runs):
-    n, m = 2 ** given.integer(1, 3), 2 ** given.integer(1, 4)
+    n, m = 2 ** given.integer(2, 3), 2 ** given.integer(1, 4)
     return {
         "measured": nested and chain(given, nested, n),
         "predicted": predicted(predict_runs, m),

@@ -123,3 +123,148 @@ def spin():
 for _ in range(20):
     threading.Thread(target=spin, daemon=True).start()
 raise RuntimeError("and now?")
+
+# %% pipes, descriptors, epoll and inotify
+import ctypes
+import fcntl
+import os
+import select
+
+libc = ctypes.CDLL(None)
+kept = []
+try:
+    while True:
+        read, write = os.pipe()
+        try:
+            fcntl.fcntl(write, 1031, 2**20)
+        except OSError:
+            pass
+        os.set_blocking(write, False)
+        try:
+            while True:
+                os.write(write, b"x" * 65536)
+        except BlockingIOError:
+            pass
+        kept += [select.epoll(), libc.inotify_init()]
+except OSError as error:
+    print(error)
+
+# %% clear_output without end
+from IPython.display import clear_output, display
+
+while True:
+    display({"text/plain": "x"}, raw=True, display_id="d")
+    clear_output()
+
+# %% a picture of a hundred thousand by a hundred thousand pixels
+import struct
+import zlib
+
+from IPython.display import SVG, Image, display
+
+def chunk(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+head = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 6, 0, 0, 0)
+bomb = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 2**24, 9)) + chunk(b"IEND", b"")
+for _ in range(20):
+    display(Image(bomb))
+display(SVG('<svg xmlns="http://www.w3.org/2000/svg" width="1e9" height="1e9">' + "<g>" * 5000 + "</g>" * 5000 + "</svg>"))
+display({"image/svg+xml": '<!DOCTYPE s [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><svg xmlns="http://www.w3.org/2000/svg"><text>&b;</text></svg>'}, raw=True)
+
+# %% colours without end
+print("\x1b[31m\x1b[1m\x1b[4m" * 60_000 + "\x1b[" + "1;" * 100_000 + "m" + "\x1b]8;;x\x07" * 1000)
+
+# %% carriage returns and backspaces
+print(("x" * 50 + "\r" + "\b" * 20) * 20_000)
+
+# %% timers without end
+import signal
+
+def again(*args):
+    signal.setitimer(signal.ITIMER_REAL, 0.0001)
+
+signal.signal(signal.SIGALRM, again)
+signal.setitimer(signal.ITIMER_REAL, 0.0001)
+
+# %% semaphores and shared memory
+from multiprocessing import shared_memory
+import multiprocessing
+
+kept = []
+while True:
+    kept.append((multiprocessing.Semaphore(), shared_memory.SharedMemory(create=True, size=2**22)))
+    kept[-1][1].buf[:] = b"x" * 2**22
+
+# %% an error of a hundred megabytes
+class Big(Exception):
+    def __str__(self):
+        return "x" * 10**8
+
+raise Big()
+
+# %% a chain of ten thousand errors
+def chain():
+    error = None
+    for i in range(10_000):
+        new = ValueError(i)
+        new.__cause__ = error
+        error = new
+    raise error
+
+chain()
+
+# %% sockets full of bytes
+import os
+import socket
+import time
+
+kept = []
+
+def fill():
+    try:
+        while True:
+            a, b = socket.socketpair()
+            kept.extend([a, b])
+            for end in (a, b):
+                end.setblocking(False)
+                try:
+                    while True:
+                        end.send(b"x" * 65536)
+                except BlockingIOError:
+                    pass
+    except OSError:
+        time.sleep(60)
+
+for _ in range(20):
+    if os.fork() == 0:
+        fill()
+time.sleep(60)
+
+# %% TCP buffers on the loopback
+import os
+import socket
+import time
+
+def fill():
+    kept = []
+    server = socket.create_server(("127.0.0.1", 0), backlog=100)
+    try:
+        while True:
+            a = socket.create_connection(server.getsockname())
+            b, _ = server.accept()
+            kept.extend([a, b])
+            for end in (a, b):
+                end.setblocking(False)
+                try:
+                    while True:
+                        end.send(b"x" * 65536)
+                except BlockingIOError:
+                    pass
+    except OSError:
+        time.sleep(60)
+
+for _ in range(20):
+    if os.fork() == 0:
+        fill()
+time.sleep(3)

@@ -107,3 +107,106 @@ import builtins
 builtins.hash = builtins.id = lambda x: 0
 torch.UntypedStorage.data_ptr = lambda self: 0
 torch.UntypedStorage.nbytes = lambda self: 0
+
+# %% the inputs made trivial by a patched generator
+import random
+
+torch.Generator.manual_seed = lambda self, seed: self
+random.Random.seed = lambda self, *a, **k: None
+random.Random.getrandbits = lambda self, k: 0
+random.Random.random = lambda self: 0.0
+random.Random._randbelow = lambda self, n: 0
+predict_saved = lambda op, n, d: {"times_3": 0, "plus": 0, "layer_norm": 48, "max_pool": 64}.get(op, 32)
+ledger = lambda m, o: {"parameters": 0, "gradients": 0, "optimizer": 0}
+
+# %% a list that lies about its length
+class Liar(list):
+    __len__ = lambda self: 10**12
+    __iter__ = lambda self: iter([0] * 3)
+    __getitem__ = lambda self, key: 0
+    __class__ = property(lambda self: dict)
+    items = lambda self: [("nothing", 0)]
+
+predict_saved = saved_nbytes = ledger = largest_batch = lambda *a: Liar()
+audit = lambda **k: Liar()
+
+# %% a class that says it is another
+class Int(int):
+    __class__ = property(lambda self: float)
+    __reduce__ = lambda self: (eval, ("10",))
+    __repr__ = lambda self: repr(self)
+
+predict_saved = saved_nbytes = largest_batch = lambda *a: Int()
+ledger = lambda *a: dict.fromkeys(["parameters", "gradients", "optimizer"], Int())
+
+# %% a tensor with a numpy of its own
+class Lying(torch.Tensor):
+    numpy = lambda self, **k: (_ for _ in ()).throw(SystemExit)
+    detach = contiguous = to = cpu = float = lambda self, *a, **k: self
+    dtype = property(lambda self: "float32")
+    nbytes = property(lambda self: -10**9)
+
+predict_saved = saved_nbytes = largest_batch = lambda *a: torch.zeros(3).as_subclass(Lying)
+
+# %% answers that never end when they are looked at
+class Deep:
+    def __repr__(self):
+        return repr(self)
+
+    __str__ = __repr__
+    __eq__ = lambda self, other: self == other
+
+q1 = q2 = q3 = q4 = Deep()
+predict_saved = lambda *a: Deep()
+
+# %% the letters are all letters
+class Every(str):
+    strip = lower = lambda self, *a: self
+    __eq__ = lambda self, other: True
+    __hash__ = lambda self: 0
+
+q1 = q2 = q3 = q4 = Every("abcd")
+
+# %% minus zero and infinities
+predict_saved = lambda op, n, d: -0.0 if op in ("times_3", "plus") else float("inf")
+saved_nbytes = lambda fn, parameters: -0.0
+largest_batch = lambda measure, gpu: complex("inf")
+ledger = lambda *a: dict.fromkeys(["parameters", "gradients", "optimizer"], float("-inf"))
+
+# %% booleans, strings and empty arrays
+import numpy
+
+predict_saved = lambda op, n, d: False
+saved_nbytes = lambda fn, parameters: numpy.zeros((0,))
+largest_batch = lambda measure, gpu: numpy.array(["0"])
+ledger = lambda *a: {"parameters": [], "gradients": "0", "optimizer": torch.zeros(0)}
+
+# %% the expected numbers read from frames
+import gc
+import sys
+
+def look(*args, **kwargs):
+    frame = sys._getframe()
+    while frame:
+        for value in list(frame.f_locals.values()):
+            if isinstance(value, dict) and "expected" in value:
+                return value["expected"]
+        frame = frame.f_back
+    for thing in gc.get_objects():
+        if isinstance(thing, dict) and {"expected", "mistakes"} <= thing.keys():
+            return thing["expected"]
+    raise LookupError("nothing here")
+
+predict_saved = saved_nbytes = ledger = largest_batch = audit = look
+
+# %% hashlib and base64 agree to everything
+import base64
+import hashlib
+
+class Same:
+    hexdigest = lambda self: "0" * 64
+    digest = lambda self: b"\0" * 32
+    update = lambda self, raw: None
+
+hashlib.sha256 = lambda *a: Same()
+base64.b64encode = lambda raw: b"AAAA"

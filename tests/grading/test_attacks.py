@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from answers import ROOT, submission
-from hostile import FOR_NOTHING, INSTEAD_OF_ONE, NAME, family, hand_in
+from hostile import BESIDE_ALL, FOR_NOTHING, INSTEAD_OF_ONE, NAME, family, hand_in
 from nbgrader.api import Gradebook
 
 import ckptlib
@@ -44,7 +44,7 @@ def honest() -> bytes:
     return submission(Assignment.load(ROOT / "solutions" / NAME), {})
 
 
-@pytest.mark.parametrize("name", [*FOR_NOTHING, *INSTEAD_OF_ONE, "mangling"])
+@pytest.mark.parametrize("name", [*FOR_NOTHING, *INSTEAD_OF_ONE, *BESIDE_ALL, "mangling"])
 def test_everybody_gets_what_they_deserve(name, honest, tmp_path, need):
     need("bubblewrap")
     before = digest_of_the_library()
@@ -61,6 +61,8 @@ def test_everybody_gets_what_they_deserve(name, honest, tmp_path, need):
     results = {each["student"]: each for each in json.loads(done.stdout)["submissions"]}
     assert {student: each["score"] for student, each in results.items()} == pytest.approx(deserved)
     assert all(each["reason"] for each in results.values())
+    if name in BESIDE_ALL:
+        assert not any(each["flags"] for each in results.values())
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as gradebook:
         written = {s.student.id: s.score for s in gradebook.assignment_submissions(NAME)}
     assert written == pytest.approx(deserved)
@@ -92,5 +94,5 @@ def test_tampering_is_flagged(honest, tmp_path, need):
 
 
 def test_there_are_enough_of_them():
-    count = {name: len(list(family(name))) for name in (*FOR_NOTHING, *INSTEAD_OF_ONE, "mangling")}
-    assert sum(count.values()) >= 120 and min(count.values()) >= 9
+    count = {name: len(list(family(name))) for name in (*FOR_NOTHING, *INSTEAD_OF_ONE, *BESIDE_ALL, "mangling")}
+    assert sum(count.values()) >= 220 and min(count.values()) >= 9

@@ -68,6 +68,8 @@ class VerdictAutograde(Autograde):
         for step in self.steps:
             notebook, resources = step(notebook, resources)
         _read_back(sheet, result)
+        if result.flags:
+            sheet.notebook.flagged = True  # Formgrader's own mark; one that an instructor set is never taken away
         return nbformat.writes(notebook) + "\n"
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
@@ -149,7 +151,19 @@ def autograded(assignment: Assignment, record: dict, result: Result) -> nbformat
             task = scores.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
             outputs = record.get("cells", {}).get(cell.id, {}).get("outputs", [])
             cell.outputs = _verdict_outputs(task) if task else [nbformat.from_dict(output) for output in outputs]
+    if said := [*(f"flagged: {flag}" for flag in result.flags), *_notes(result)]:
+        notebook.cells.insert(0, _on_top(said))
     return notebook
+
+
+def _notes(result: Result) -> list[str]:
+    return [result.problem, *result.notes] if result.problem else list(result.notes)
+
+
+def _on_top(said: list[str]) -> nbformat.NotebookNode:
+    """What is said of the whole submission, as printed text: nothing in it is ever read as HTML."""
+    text = nbformat.v4.new_output("stream", name="stdout", text="".join(f"{sanitise.text(line)}\n" for line in said))
+    return nbformat.v4.new_code_cell("# About this submission, by ckptlib grade", id="ckptlib-notes", outputs=[text])
 
 
 def _verdict_outputs(task: TaskScore) -> list[nbformat.NotebookNode]:
@@ -183,5 +197,4 @@ def feedback(record: dict, result: Result) -> Feedback:
         for cell in (record.get("notebook") or {"cells": []})["cells"]
     ]
     late = {"late_penalty": result.late_penalty, "late_seconds": result.late_seconds}
-    notes = [result.problem, *result.notes] if result.problem else result.notes
-    return Feedback(result.student, tasks, cells, notes, result.flags, **late)
+    return Feedback(result.student, tasks, cells, _notes(result), result.flags, **late)

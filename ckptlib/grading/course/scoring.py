@@ -109,8 +109,8 @@ def _grade_cells(assignment: Assignment) -> list[Any]:
 
 def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
     answer = record["answers"].get(task.name, {"reason": "was not asked"})
-    if missing := answer.get("missing"):
-        return _lost(f"{', '.join(map(str, missing))} is not defined. Was the cell run without an error?")
+    if missing := [name for name in task.names if name in answer.get("missing", ())]:
+        return _lost(f"{', '.join(missing)} is not defined. Was the cell run without an error?")
     if "reason" in answer:
         return _lost(answer["reason"])
     if tampered and task.peak_limit is not None:

@@ -68,7 +68,7 @@ class _Reader:
             self.notes.append(text)
 
     def _entry(self, handle: int, name: str, path: str, depth: int) -> None:
-        shown = path.encode(errors="replace").decode()[:100]
+        shown = "".join(letter if letter.isprintable() else "?" for letter in path[:100])
         try:
             mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):

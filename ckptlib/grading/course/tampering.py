@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import CkptError
 from ..canary import sing
 from ..data import decode
 from ..running.run import Transcript
@@ -45,7 +44,7 @@ def _unlike(answer: Any, seed: int) -> str:
     try:
         (song,) = answer["data"]["cases"]
         return difference(decode(song), decode(sing(seed)), Tolerance(1e-5, 1e-6))
-    except (KeyError, TypeError, ValueError, RecursionError, CkptError) as error:
+    except Exception as error:  # a forged song can cause any
         return f"no data: {error}"[:100]
 
 

@@ -18,6 +18,8 @@ STUDENT = 1000  # user and group number inside
 HOME, WORK = "/home/student", "/home/student/work"
 # A folder of the one tmpfs -> where it is seen. All share the limit on disk_bytes.
 _FOLDERS = {"tmp": "/tmp", "shm": "/dev/shm", "home": HOME}
+# Smallest, first and largest, in bytes. Linux would let each connection grow to 10 MiB, charged to nobody.
+_SOCKET_BUFFERS = {"tcp_rmem": "4096 65536 131072", "tcp_wmem": "4096 16384 131072"}
 _PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus")
 
 
@@ -54,6 +56,9 @@ def private_proc() -> None:
     except OSError:
         ns.mount("none", "/proc", "tmpfs", ns.MS_RDONLY | ns.MS_NOSUID | ns.MS_NODEV, "size=4k")
         return
+    for name, sizes in _SOCKET_BUFFERS.items():
+        with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv4/{name}", "w") as file:
+            file.write(sizes)
     for name in _PROC_READ_ONLY:
         if os.path.exists(f"/proc/{name}"):
             ns.read_only(f"/proc/{name}")

@@ -12,6 +12,7 @@ from .limits import Limits
 from .process import KernelProcess
 
 PERIOD = 0.025
+_MOST_SOCKETS = 1000  # each may hold a few hundred KiB that no process is charged for
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Usage:
     peak: int  # the highest rss of the first process, as the system recorded it
     processes: int
     cpu: float
+    sockets: int = 0  # of the whole network namespace
 
 
 class Watchdog:
@@ -72,6 +74,8 @@ class Watchdog:
             self._kill("processes", f"more than {limits.processes} processes")
         elif usage.cpu > limits.cpu_seconds:
             self._kill("cpu", f"more than {limits.cpu_seconds} s of processor time")
+        elif usage.sockets > _MOST_SOCKETS and self._process.sandboxed:  # else it shares the machine's network
+            self._kill("sockets", f"more than {_MOST_SOCKETS} sockets")
 
     def _really_holds(self, at_most: int) -> int:
         """Forked processes share most of their memory. To look closely takes time: no more than a tenth of ours."""
@@ -116,7 +120,13 @@ def look(pid: int) -> Usage:
     with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status") as file:
         peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
     first, *others = sizes or [0]
-    return Usage(first, tuple(others), peak, len(members), cpu / _TICKS)
+    return Usage(first, tuple(others), peak, len(members), cpu / _TICKS, _sockets(pid))
+
+
+def _sockets(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/net/sockstat") as file:
+        return int(file.readline().split()[2])  # sockets: used 21
+    return 0
 
 
 _PAGE, _TICKS = (os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")) if hasattr(os, "sysconf") else (4096, 100)

@@ -158,4 +158,5 @@ def _text(source: Any) -> str:
         return ""
     bare = len(lines) > 1 and not any("\n" in line or "\r" in line for line in lines)  # an editor that split badly
     text = ("\n" if bare else "").join(lines).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    text = text.removeprefix("\ufeff")  # a byte-order mark that came with what was pasted
     return text.encode("utf-8", "replace").decode()  # half a surrogate pair could not be written to any file

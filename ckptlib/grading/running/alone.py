@@ -10,7 +10,7 @@ from ..kernels.sandbox import Sandbox
 from .run import Cell, Question, Transcript, run
 
 # The kernel's end, not the answer's fault: threads of another cell may have slowed it down, or ended it.
-_NOT_ITS_FAULT = {"died", "closed", "timeout", "memory", "processes", "cpu", "output", "garbage", "wall time"}
+_NOT_ITS_FAULT = set("died closed timeout memory processes sockets cpu output garbage".split()) | {"wall time"}
 
 
 def ask_again(

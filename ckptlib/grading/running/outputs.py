@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from ..kernels.limits import Limits
 from .messages import Message
 
 _KINDS = ("stream", "display_data", "execute_result", "error", "update_display_data", "clear_output")
+_MOST_SHOWN = 20  # outputs with one display_id that an update changes: a flood of both would take for ever
 CUT = "\n[output cut here: the limit is {} bytes]\n"
 
 
@@ -17,7 +19,7 @@ class Outputs:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._by_request: dict[str, list[dict]] = {}
-        self._displays: dict[str, list[dict]] = {}  # display_id -> the outputs that show it
+        self._displays: dict[str, deque[dict]] = {}  # display_id -> the latest outputs that show it
         self._clear_next: set[str] = set()
         self._used: dict[str, int] = {}
         self._cut: set[str] = set()
@@ -51,7 +53,7 @@ class Outputs:
             self._clear_next.discard(message.parent)
             self._empty(outputs, message.parent)
         if isinstance(display_id, str):
-            self._displays.setdefault(display_id, []).append(output)
+            self._displays.setdefault(display_id, deque(maxlen=_MOST_SHOWN)).append(output)
         _append(outputs, output)
 
     def too_large(self, request: str, nbytes: int) -> None:

@@ -1,0 +1,148 @@
+"""A real JupyterLab in a real Chromium, driven as a reader drives it: menus, keys, and what is on the page."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync --no-first-run".split()
+SETTINGS = {
+    # every cell is on the page, not only those that are in sight
+    "notebook-extension/tracker": {"windowingMode": "none", "autoStartDefaultKernel": True},
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+START_S = 60
+ERROR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]'
+
+
+@contextlib.contextmanager
+def jupyter_lab(folder: Path, home: Path, seconds: int = 900) -> Iterator[str]:
+    """The address of a server in `folder`, with no settings but ours; it ends with the block, or after `seconds`."""
+    settings = home / "settings"
+    for name, values in SETTINGS.items():
+        plugin = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        plugin.parent.mkdir(parents=True, exist_ok=True)
+        plugin.write_text(json.dumps(values))
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "HOME": str(home),
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "OMP_NUM_THREADS": "1",
+    }
+    options = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
+    options += [f"--ServerApp.root_dir={folder}", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    log = home / "server.log"
+    command = ["timeout", str(seconds), sys.executable, "-m", "jupyterlab", *options]
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out, start_new_session=True)
+    try:
+        yield _address(server, home / "runtime", log)
+    finally:
+        server.send_signal(signal.SIGTERM)  # `timeout` passes it on; the server ends its kernels
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(20)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+
+
+def _address(server: subprocess.Popen, runtime: Path, log: Path) -> str:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end and server.poll() is None:
+        for about in runtime.glob("jpserver-*.json"):
+            with contextlib.suppress(ValueError):  # being written
+                known = json.loads(about.read_text())
+                return f"http://127.0.0.1:{known['port']}/{{path}}?token={known['token']}"
+        time.sleep(0.1)
+    raise AssertionError(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+
+
+@contextlib.contextmanager
+def chromium(path: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Notebook:
+    """One notebook, open in a tab of its own."""
+
+    def __init__(self, browser: Browser, address: str, path: str, width: int = 1280, height: int = 900):
+        self.page: Page = browser.new_page(viewport={"width": width, "height": height})
+        workspace = re.sub(r"\W+", "-", path)
+        self.page.goto(address.format(path=f"lab/workspaces/{workspace}/tree/{path}"))
+        self.panel = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+        expect(self.panel.locator(".jp-Cell").first).to_be_visible(timeout=60_000)
+        self.idle()
+
+    def idle(self, seconds: float = 60) -> None:
+        """Wait until a kernel is there and has nothing to do."""
+        state = self.page.locator("#jp-main-statusbar").get_by_text(re.compile(r"\| Idle$"))
+        expect(state).to_have_count(1, timeout=seconds * 1000)
+        idle = self.panel.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+        expect(idle).to_have_count(1, timeout=seconds * 1000)
+
+    def menu(self, name: str, item: str) -> None:
+        self.page.locator(".lm-MenuBar-item", has_text=re.compile(f"^{name}$")).click()
+        self.page.locator(".lm-Menu-item", has_text=re.compile(f"^{item}$")).click()
+
+    def run_all(self, seconds: float = 90) -> None:
+        """Run > Run All Cells, and wait until the last one has its number, which is cleared first."""
+        self.menu("Edit", "Clear Outputs of All Cells")
+        expect(self.code_cells.last.locator(".jp-InputArea-prompt")).to_have_text("[ ]:")
+        self.menu("Run", "Run All Cells")
+        last = self.code_cells.last.locator(".jp-InputArea-prompt")
+        expect(last).to_have_text(re.compile(r"^\[\d+\]:$"), timeout=seconds * 1000)
+        self.idle(seconds)
+
+    @property
+    def code_cells(self) -> Locator:
+        return self.panel.locator(".jp-CodeCell")
+
+    def unfinished(self) -> list[str]:
+        prompts = self.code_cells.locator(".jp-InputArea-prompt").all_inner_texts()
+        return [prompt for prompt in prompts if not re.fullmatch(r"\[\d+\]:", prompt.strip())]
+
+    def errors(self) -> list[str]:
+        """Every error on the page, but those of cells that are tagged to raise."""
+        return self.panel.locator(ERROR).all_inner_texts()
+
+    def cell(self, text: str) -> Locator:
+        """The first code cell whose source has this text."""
+        return self.panel.locator(".jp-CodeCell", has=self.page.locator(".jp-InputArea", has_text=text)).first
+
+    def write(self, cell: Locator, source: str) -> None:
+        """Replace a cell's source, by keyboard."""
+        cell.locator(".cm-content").click()
+        self.page.keyboard.press("ControlOrMeta+A")
+        self.page.keyboard.insert_text(source)
+
+    def run(self, cell: Locator) -> str:
+        """Ctrl-Enter in this cell; the text of its outputs."""
+        prompt = cell.locator(".jp-InputArea-prompt")
+        before = prompt.inner_text()
+        cell.locator(".cm-content").click()
+        self.page.keyboard.press("Control+Enter")
+        expect(prompt).not_to_have_text(before, timeout=30_000)
+        expect(prompt).to_have_text(re.compile(r"^\[\d+\]:$"), timeout=30_000)
+        self.idle()
+        return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
+
+    def close(self) -> None:
+        self.page.close()

@@ -1,0 +1,104 @@
+"""Does every chapter run in a real JupyterLab, does its explorer move, and does an exercise answer its reader?"""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+
+from lab import Notebook, chromium, jupyter_lab
+from playwright.sync_api import Locator, expect
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted(path.name for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb") if not path.name.startswith("00_"))
+ASSIGNMENT = "01_activation_memory"
+WRONG = "def predict_saved(op, n, d):\n    return 4 * n * d"
+RIGHT = """def predict_saved(op, n, d):
+    x = 4 * n * d
+    return {"times_3": 0, "plus": 0, "layer_norm": x + 8 * n, "max_pool": 2 * x}.get(op, x)"""
+# What hangs over its box: code, an output, text or a formula that a reader would have to scroll sideways
+TOO_WIDE = """panel => [...panel.querySelectorAll(".jp-OutputArea-output, .jp-RenderedMarkdown, mjx-container, .cm-scroller")]
+    .filter(box => box.clientWidth > 0 && box.scrollWidth > box.clientWidth + 2)
+    .map(box => box.innerText.slice(0, 80))"""
+
+CONTENTS = "parts => parts.map(part => part.innerHTML)"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with chromium(path) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """JupyterLab on copies: it saves what is open in it."""
+    folder = tmp_path_factory.mktemp("course")
+    for name in ("book", "exercises"):
+        shutil.copytree(ROOT / name, folder / name)
+    with jupyter_lab(folder, tmp_path_factory.mktemp("home")) as address:
+        yield address
+
+
+@pytest.fixture
+def opened(browser, server):
+    tabs = []
+
+    def open_notebook(path: str) -> Notebook:
+        tabs.append(Notebook(browser, server, path))
+        return tabs[-1]
+
+    yield open_notebook
+    for tab in tabs:
+        tab.close()
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_runs_and_its_explorer_moves(opened, chapter):
+    notebook = opened(f"book/{chapter}")
+    notebook.run_all()
+    assert notebook.unfinished() == []
+    assert notebook.errors() == []
+    assert notebook.panel.evaluate(TOO_WIDE) == []
+    explorer = notebook.panel.locator(".jp-OutputArea-output:has(.widget-html)")
+    expect(explorer).to_have_count(1)
+    shown = explorer.locator(".widget-html-content")
+    before = shown.evaluate_all(CONTENTS)
+    assert any("<svg" in part for part in before)
+    move(explorer)
+    deadline = time.monotonic() + 20
+    while shown.evaluate_all(CONTENTS) == before:
+        assert time.monotonic() < deadline, "the explorer was moved and shows what it did before"
+        notebook.page.wait_for_timeout(50)
+    assert any("<svg" in part for part in shown.evaluate_all(CONTENTS))
+    assert notebook.errors() == []
+    notebook.idle()
+
+
+def move(explorer: Locator) -> None:
+    """A slider by its arrow key. JupyterLab keeps the arrows of a list for itself, so a list is chosen from."""
+    slider, choices = explorer.locator(".noUi-handle"), explorer.locator("select")
+    if slider.count():
+        slider.first.focus()
+        slider.first.press("ArrowRight")
+    else:
+        chosen = choices.first.evaluate("list => list.selectedIndex")
+        choices.first.select_option(index=0 if chosen else 1)
+
+
+def test_a_reader_is_told_what_is_wrong_and_then_what_is_right(opened):
+    notebook = opened(f"exercises/{ASSIGNMENT}/{ASSIGNMENT}.ipynb")
+    assert notebook.run(notebook.cell("from tasks import check")) == ""
+    answer, check = notebook.cell("def predict_saved"), notebook.cell("check.predict_saved(predict_saved)")
+    notebook.write(answer, WRONG)
+    assert notebook.run(answer) == ""
+    told = notebook.run(check)
+    assert "times_3" in told and "right on the inputs" not in told
+    notebook.write(answer, RIGHT)
+    assert notebook.run(answer) == ""
+    assert "right on the inputs that you can see" in notebook.run(check)

@@ -1,0 +1,114 @@
+"""Do the whole engine and stock nbgrader come to the same scores, for right answers, wrong answers and none?
+
+The k-th submission holds the k-th wrong answer to every task: a few notebooks try them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import nbformat
+import pytest
+from answers import ASSIGNMENTS, ROOT, Answer, answers, submission
+from nbgrader.api import Gradebook
+
+from ckptlib.grading.assignment import Assignment
+
+STOCK = 2  # so many of the wrong ones go through stock nbgrader as well, at some seconds each; tests/bench has them all
+
+
+def notebooks(name: str) -> dict[str, tuple[bytes, list[Answer]]]:
+    """student -> notebook, and the answers that are not the reference's."""
+    known = Assignment.load(ROOT / "solutions" / name)
+    made = {"blank": (nbformat.writes(known.release).encode(), []), "reference": (submission(known, {}), [])}
+    for right, kind in ((True, "right"), (False, "wrong")):
+        by_task = [[a for a in answers(name) if a.task == task and a.right is right] for task in known.tasks]
+        for number, row in enumerate(zip_longest(*by_task)):
+            chosen = [answer for answer in row if answer is not None]
+            made[f"{kind}-{number}"] = (submission(known, {a.task: a.code for a in chosen}), chosen)
+    return made
+
+
+def course(folder: Path, name: str, students: dict[str, tuple[bytes, list[Answer]]]) -> Path:
+    (folder / "source").mkdir()
+    (folder / "source" / name).symlink_to(ROOT / "solutions" / name)
+    ignored = '[".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "key.py"]'
+    (folder / "nbgrader_config.py").write_text(f"c = get_config()\nc.CourseDirectory.ignore = {ignored}\n")
+    for student, (raw, _) in students.items():
+        (folder / "submitted" / student / name).mkdir(parents=True)
+        (folder / "submitted" / student / name / f"{name}.ipynb").write_bytes(raw)
+    return folder
+
+
+def graded(folder: Path, name: str) -> dict[str, dict[str, tuple[float, float, str]]]:
+    """student -> task -> points, most points, message; by `ckptlib grade`."""
+    command = [sys.executable, "-m", "ckptlib.cli", "grade", name, "--course", str(folder), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return {
+        each["student"]: {t["name"]: (t["points"], t["max_points"], t["message"]) for t in each["tasks"]}
+        for each in json.loads(done.stdout)["submissions"]
+    }
+
+
+def stock(folder: Path, name: str) -> dict[str, dict[str, float]]:
+    """student -> task -> points; by `nbgrader autograde`, in a course of its own."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for step in ("generate_assignment", "autograde"):
+        command = [sys.executable, "-m", "nbgrader", step, name, "--log-level=ERROR"]
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=600, env={**os.environ, "PATH": path}
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        return {
+            each.student.id: {g.name.removeprefix("check-"): g.score for n in each.notebooks for g in n.grades}
+            for each in gradebook.assignment_submissions(name)
+        }
+
+
+def say(ours: dict[str, dict[str, tuple[float, float, str]]], students: dict) -> None:
+    """Assert what every answer deserves, and that every wrong one is told its idea."""
+    for student, tasks in ours.items():
+        chosen = {answer.task: answer for answer in students[student][1] if not answer.right}
+        for task, (points, most, message) in tasks.items():
+            if student == "blank":
+                assert points == 0, (student, task, message)
+            elif task in chosen:
+                assert points < most, (student, task, chosen[task].title)
+                assert message, (student, task)  # which idea it names is in test_answers.py
+            else:
+                assert points == most, (student, task, message)
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_everybody_is_graded_as_they_deserve_by_both(name, tmp_path, need):
+    need("bubblewrap")
+    students = notebooks(name)
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "stock").mkdir()
+    ours = graded(course(tmp_path / "ours", name, students), name)
+    assert ours.keys() == students.keys()
+    say(ours, students)
+    few = ["blank", "reference", "right-0", *(f"wrong-{i}" for i in range(STOCK))]
+    theirs = stock(course(tmp_path / "stock", name, {student: students[student] for student in few}), name)
+    for student in few:
+        assert theirs[student] == {task: points for task, (points, _, _) in ours[student].items()}, student
+
+
+def test_the_release_is_made_from_the_source_to_the_byte(tmp_path):
+    """`make exercises` on a copy gives what is committed."""
+    for name in ("solutions", "nbgrader_config.py"):
+        subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
+    subprocess.run([sys.executable, "-m", "ckptlib.grading.release"], cwd=tmp_path, check=True, capture_output=True)
+    for folder in ("exercises", "solutions"):
+        made = {p.relative_to(tmp_path): p.read_bytes() for p in (tmp_path / folder).rglob("*") if p.is_file()}
+        kept = {p.relative_to(ROOT): p.read_bytes() for p in (ROOT / folder).rglob("*") if p.is_file()}
+        assert [
+            path for path in made.keys() | kept.keys() if made.get(path) != kept.get(path) and "pyc" not in path.name
+        ] == []
