@@ -21,10 +21,10 @@ RIGHT = """def predict_saved(op, n, d):
     x = 4 * n * d
     return {"times_3": 0, "plus": 0, "layer_norm": x + 8 * n, "max_pool": 2 * x}.get(op, x)"""
 # What hangs over its box: code, an output, text or a formula that a reader would have to scroll sideways
-TOO_WIDE = """panel => [...panel.querySelectorAll(".jp-OutputArea-output, .jp-RenderedMarkdown, mjx-container, .cm-scroller")]
+BOXES = ".jp-OutputArea-output, .jp-RenderedMarkdown, mjx-container, .cm-scroller"
+TOO_WIDE = f"""panel => [...panel.querySelectorAll("{BOXES}")]
     .filter(box => box.clientWidth > 0 && box.scrollWidth > box.clientWidth + 2)
     .map(box => box.innerText.slice(0, 80))"""
-
 CONTENTS = "parts => parts.map(part => part.innerHTML)"
 
 
