@@ -152,7 +152,7 @@ for path in [*glob.glob("/proc/sys/**", recursive=True)[:3000], "/proc/self/oom_
 import os
 import subprocess
 
-for path in ("/etc/cron.d/planted", "/etc/profile.d/planted.sh", "/etc/ld.so.preload", "/usr/local/lib/planted.so", "/root/.bashrc", "/run/planted"):
+for path in ("/etc/cron.d/planted", "/etc/profile.d/planted.sh", "/etc/ld.so.preload", "/usr/local/lib/planted.so", "/root" "/.bashrc", "/run/planted"):
     try:
         open(path, "a").write("touch /tmp/planted\n")
     except OSError:
