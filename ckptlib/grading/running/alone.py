@@ -9,8 +9,9 @@ from ..kernels.limits import Limits
 from ..kernels.sandbox import Sandbox
 from .run import Cell, Question, Transcript, run
 
-# The kernel's end, not the answer's fault: threads of another cell may have slowed it down, or ended it.
-_NOT_ITS_FAULT = set("died closed timeout memory processes sockets cpu output garbage".split()) | {"wall time"}
+# The kernel's fault, not the answer's: threads of another cell may have slowed it down, interrupted or ended it.
+_NOT_ITS_FAULT = set("died closed timeout memory processes sockets cpu output garbage error".split())
+_NOT_ITS_FAULT |= {"wall time", "no answer"}
 
 
 def ask_again(
