@@ -134,9 +134,11 @@ class Quiz(Task):
 
     def _visible(self, answers: tuple) -> Verdict:
         chosen = {name: _letter(answer) for name, answer in zip(self.names, answers, strict=True)}
-        odd = [name for name, letter in chosen.items() if len(letter) != 1 or not letter.isalpha()]
+        items = self.checks.quiz_items()
+        odd = [name for name, letter in chosen.items() if letter not in items[name]["choices"]]
         if odd:
-            return Verdict(0, f'{", ".join(odd)}: expected one letter, such as {odd[0]} = "b"')
+            letters = ", ".join(items[odd[0]]["choices"])
+            return Verdict(0, f"{', '.join(odd)}: expected one letter of {letters}, such as {odd[0]} = 'b'")
         return Verdict(1)
 
 
@@ -199,6 +201,11 @@ class Checks:
             return self.__dict__["tasks"][name]
         except KeyError:
             raise AttributeError(f"there is no task {name!r} here, only {', '.join(self.tasks)}") from None
+
+    def quiz_items(self) -> dict[str, dict]:
+        from .quiz import load
+
+        return load(self.folder)
 
     def visible(self) -> dict:
         """What the visible inputs should give: visible.json, made from the reference at release."""

@@ -94,7 +94,7 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
         return ""
     best, most = "", 0
     for mistake in mistakes:
-        told = [i for i in wrong if mistake.cases[i] is not None]  # None: the mistake is about another part
+        told = [i for i in wrong if not _nothing(mistake.cases[i])]
         fits = sum(not difference(got[i], mistake.cases[i], tolerance) for i in told)
         if fits > most:
             best, most = mistake.message, fits
@@ -102,12 +102,17 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
         return best
     first = wrong[0]
     text = difference(got[first], expected[first], tolerance)
-    typed = isinstance(got[first], (Array, list, dict, str, *Numbers)) and _constant(got) and not _constant(expected)
+    typed = isinstance(got[first], (Array, dict, *Numbers)) and _constant(got) and not _constant(expected)
     if len(got) > 1 and len(wrong) == len(got) and typed:
         text += ". The answer is the same for different inputs: is a number typed in where it should be computed?"
     if len(wrong) < len(got):
         text += f" (in {len(wrong)} of {len(got)} cases; the others are right)"
     return text
+
+
+def _nothing(case: Any) -> bool:
+    """What a mistake says about a part that it is not about."""
+    return case is None or (isinstance(case, list) and all(item is None for item in case))
 
 
 def _constant(values: Sequence[Any]) -> bool:
@@ -135,7 +140,7 @@ def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
         if expected and not got:
             return "not answered"
         same = got.strip().casefold() == expected.strip().casefold()
-        return "" if same else f"{_show(got)} is not the expected text"
+        return "" if same else f"{_show(got)} is not right" if expected else got[:300]
     same = type(got) is type(expected) and got == expected
     return "" if same else f"{_show(got)} found, expected {_kind(expected)}"
 
