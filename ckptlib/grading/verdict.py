@@ -102,7 +102,8 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
         return best
     first = wrong[0]
     text = difference(got[first], expected[first], tolerance)
-    typed = isinstance(got[first], (Array, dict, *Numbers)) and _constant(got) and not _constant(expected)
+    data = _values(got[first]) is not None or isinstance(got[first], dict)  # not an error's text, not an empty list
+    typed = data and _constant(got) and not _constant(expected)
     if len(got) > 1 and len(wrong) == len(got) and typed:
         text += ". The answer is the same for different inputs: is a number typed in where it should be computed?"
     if len(wrong) < len(got):
