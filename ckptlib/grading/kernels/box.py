@@ -17,7 +17,8 @@ from .limits import Limits, apply
 STUDENT = 1000  # user and group number inside
 HOME, WORK = "/home/student", "/home/student/work"
 # A folder of the one tmpfs -> where it is seen. All share the limit on disk_bytes.
-_FOLDERS = {"tmp": "/tmp", "shm": "/dev/shm", "home": HOME}
+_DISK = "/dev/shm"  # where it is mounted at first
+_FOLDERS = {"tmp": "/tmp", "home": HOME, "shm": _DISK}
 # Smallest, first and largest, in bytes. Linux would let each connection grow to 10 MiB, charged to nobody.
 _SOCKET_BUFFERS = {"tcp_rmem": "4096 65536 131072", "tcp_wmem": "4096 16384 131072"}
 _PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus")
@@ -67,14 +68,31 @@ def private_proc() -> None:
 def private_disk(nbytes: int) -> None:
     """One tmpfs of `nbytes` for /tmp, /dev/shm, home and the working folder."""
     flags = ns.MS_NOSUID | ns.MS_NODEV
-    ns.mount("none", "/tmp", "tmpfs", flags, f"size={nbytes},nr_inodes=16384,mode=755")
+    ns.mount("none", _DISK, "tmpfs", flags, f"size={nbytes},nr_inodes=16384,mode=755")
+    for name in _FOLDERS:
+        os.mkdir(f"{_DISK}/{name}", 0o700)
+    os.mkdir(f"{_DISK}/home/{os.path.relpath(WORK, HOME)}")
     for name, seen_at in _FOLDERS.items():
-        os.mkdir(f"/tmp/{name}", 0o700)
-        if seen_at != "/tmp":
-            ns.mount(f"/tmp/{name}", seen_at, flags=ns.MS_BIND)
-    os.mkdir(WORK)
-    ns.mount("/tmp/tmp", "/tmp", flags=ns.MS_BIND)  # last: it covers the way to the others
+        _keep_python(seen_at, f"{_DISK}/{name}")
+        if seen_at != _DISK:
+            ns.mount(f"{_DISK}/{name}", seen_at, flags=ns.MS_BIND | ns.MS_REC)
+    ns.mount(f"{_DISK}/shm", _DISK, flags=ns.MS_BIND)  # last: it covers the way to the others
     os.chdir(WORK)
+
+
+def _keep_python(hidden: str, folder: str) -> None:
+    """The interpreter may lie in a folder that is about to be covered, as of a checkout in /tmp: show it there, too."""
+    from .view import python_paths
+
+    for path in python_paths():
+        if path.is_relative_to(hidden):
+            target = os.path.join(folder, path.relative_to(hidden))
+            if path.is_dir():
+                os.makedirs(target, exist_ok=True)
+            else:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                open(target, "w").close()
+            ns.mount(str(path), target, flags=ns.MS_BIND | ns.MS_REC)
 
 
 def inside(name: str) -> bool:
