@@ -9,6 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import torch
+
 from ..errors import CkptError
 from .assignment import Assignment
 from .course.course import Course
@@ -35,6 +37,7 @@ def release(course: Course, name: str) -> Path:
 
 
 def main(folder: str = ".") -> None:
+    torch.set_num_threads(1)  # sums in another order have other last digits
     course = Course(folder)
     names = sorted(path.parent.name for path in course.path("source", ".", "x").parent.glob("*/tasks.py"))
     if not names:
