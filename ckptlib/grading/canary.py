@@ -44,7 +44,7 @@ def _song(given: Given) -> Any:
 def _digest() -> str:
     """Of all code that takes part in asking: a function that was replaced has other code."""
     text = []
-    for name in ("asking", "canary", "data", "given", "probes", "verdict"):
+    for name in ("asking", "canary", "data", "difference", "given", "probes", "verdict"):
         module = vars(sys.modules[f"{__package__}.{name}"])
         owners = [module, *(vars(thing) for thing in module.values() if isinstance(thing, type))]
         for owner in owners:

@@ -21,8 +21,9 @@ import torch
 
 from ..errors import CkptError
 from .data import decode, encode, encode_raised
+from .difference import Tolerance
 from .given import Given
-from .verdict import Mistake, Tolerance, Verdict, judge
+from .verdict import Mistake, Verdict, judge
 
 VISIBLE_SEED = 2016  # of the checks that everybody sees; the year of Chen et al.
 

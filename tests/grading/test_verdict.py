@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptlib.grading.data import Array, Other, Raised
-from ckptlib.grading.verdict import Mistake, Tolerance, difference, judge
+from ckptlib.grading.difference import Tolerance, difference
+from ckptlib.grading.verdict import Mistake, judge
 
 T = Tolerance()
 

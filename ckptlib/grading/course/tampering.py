@@ -7,7 +7,7 @@ from typing import Any
 from ..canary import sing
 from ..data import decode
 from ..running.run import Transcript
-from ..verdict import Tolerance, difference
+from ..difference import Tolerance, difference
 
 FIRST_SONG, LAST_SONG = "canary before", "canary after"  # questions, asked before and after all others
 MUST_RAISE = "must-raise"  # a cell, run after all others

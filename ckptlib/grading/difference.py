@@ -1,0 +1,168 @@
+"""What differs between two answers? One sentence: what was found, what was expected, the likeliest mistake."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .data import Array, Other, Raised
+
+Numbers = (bool, int, float)
+NOT_ANSWERED = "not answered yet"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Numbers may differ by atol + rtol * |expected|; whole numbers and text must be equal."""
+
+    rtol: float = 1e-4
+    atol: float = 1e-6
+
+
+def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
+    """ "" if equal; otherwise one sentence: what was found, what was expected, the likeliest mistake."""
+    if isinstance(got, Raised):
+        if got.error.startswith("NotImplementedError"):
+            return NOT_ANSWERED
+        same = isinstance(expected, Raised) and got.error.split(":")[0] == expected.error.split(":")[0]
+        return "" if same else f"raised {got.error}"
+    if isinstance(expected, Raised):
+        return f"returned {_show(got)}, expected it to raise {expected.error.split(':')[0]}"
+    if got is None and expected is not None:
+        return "returned None. Is a `return` missing?"
+    if isinstance(expected, dict):
+        return _dicts(got, expected, tolerance)
+    if isinstance(expected, list) and values_in(expected) is None:
+        return _lists(got, expected, tolerance)
+    if isinstance(expected, (Array, list, *Numbers)) and expected is not None:
+        return _numbers(got, expected, tolerance)
+    if isinstance(expected, str) and isinstance(got, str):
+        if expected and not got:
+            return "not answered"
+        same = got.strip().casefold() == expected.strip().casefold()
+        return "" if same else f"{_show(got)} is not right" if expected else got[:300]
+    same = type(got) is type(expected) and got == expected
+    return "" if same else f"{_show(got)} found, expected {_kind(expected)}"
+
+
+def _dicts(got: Any, expected: dict, tolerance: Tolerance) -> str:
+    if not isinstance(got, dict):
+        return f"{_show(got)} found, expected a dict with {', '.join(map(repr, expected))}"
+    if missing := [key for key in expected if key not in got]:
+        return f"{', '.join(map(repr, missing))} missing in the dict"
+    found = ((key, difference(got[key], value, tolerance)) for key, value in expected.items())
+    return next((f"{key}: {text}" for key, text in found if text), "")
+
+
+def _lists(got: Any, expected: list, tolerance: Tolerance) -> str:
+    if not isinstance(got, list):
+        return f"{_show(got)} found, expected a list of {len(expected)}"
+    if len(got) != len(expected):
+        return f"{len(got)} entries, expected {len(expected)}"
+    found = ((i, difference(g, e, tolerance)) for i, (g, e) in enumerate(zip(got, expected, strict=True)))
+    return next((f"entry {i}: {text}" for i, text in found if text), "")
+
+
+def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
+    found, wanted = values_in(got), values_in(expected)
+    if found is None:
+        return f"{_show(got)} found, expected {_kind(expected)}"
+    if found.shape != wanted.shape:
+        if found.T.shape == wanted.shape and found.ndim > 1:
+            return f"shape {found.shape}, expected {wanted.shape}: transposed?"
+        return f"shape {found.shape}, expected {wanted.shape}" if wanted.ndim else f"{_show(got)}, expected one number"
+    if isinstance(got, int) and isinstance(expected, int):  # exact, also beyond what an array can hold
+        if got == expected:
+            return ""
+    elif _close(found, wanted, tolerance):
+        return ""
+    if np.isnan(found).any() and not np.isnan(wanted).any():
+        return f"{int(np.isnan(found).sum())} of {found.size} values are NaN"
+    finite = bool(np.isfinite(wanted).all() and wanted.any())
+    for factor, idea in _FACTORS if finite else ():
+        if _close(found, wanted * factor, tolerance):
+            return idea
+    if wanted.size == 1:
+        return f"{_number(found)} is not right"
+    return f"{int((~_near(found, wanted, tolerance)).sum())} of {wanted.size} values differ"
+
+
+_FACTORS = [
+    (2, "exactly twice too large. Was something counted or accumulated twice?"),
+    (0.5, "exactly half. Was one of two counted?"),
+    (-1, "right but for the sign"),
+    (4, "four times too large. Bytes of four bytes each counted twice, or elements taken for float32 twice?"),
+    (0.25, "four times too small: elements where bytes were asked (a float32 has 4 bytes)?"),
+    (8, "eight times too large. Bits where bytes were asked?"),
+    (0, "all zeros"),
+    (1.024, "2.4 % too large: 1,000 where 1,024 was asked?"),
+    (1 / 1.024, "2.3 % too small: 1,024 where 1,000 was asked?"),
+    (1.024**2, "4.9 % too large: MB where MiB was asked?"),
+    (1 / 1.024**2, "4.6 % too small: MiB where MB was asked?"),
+    (1.024**3, "7.4 % too large: GB where GiB was asked?"),
+    (1 / 1.024**3, "6.9 % too small: GiB where GB was asked?"),
+]
+
+
+def _close(found: np.ndarray, wanted: np.ndarray, tolerance: Tolerance) -> bool:
+    return bool(_near(found, wanted, tolerance).all())
+
+
+def _near(found: np.ndarray, wanted: np.ndarray, tolerance: Tolerance) -> np.ndarray:
+    whole = wanted.dtype.kind in "biu"  # counts and bytes are exact
+    rtol, atol = (0, 0) if whole else (tolerance.rtol, tolerance.atol)
+    with np.errstate(invalid="ignore"):  # infinities
+        return np.isclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def _numeric(values: list) -> bool:
+    return bool(values) and all(isinstance(value, Numbers) or _numeric_row(value) for value in values)
+
+
+def _numeric_row(value: Any) -> bool:
+    return isinstance(value, list) and _numeric(value)
+
+
+def values_in(data: Any) -> np.ndarray | None:
+    """Numbers in any dress: a number, a 0-d tensor, a list, an array."""
+    if isinstance(data, Array):
+        return data.values
+    if isinstance(data, Numbers):
+        return np.array(data) if not isinstance(data, int) or abs(data) < 2**63 else np.array(_float(data))
+    if isinstance(data, list) and _numeric(data):
+        try:
+            values = np.array(data)
+        except (ValueError, OverflowError):
+            return None
+        return values if values.dtype != object else np.vectorize(_float, otypes=[float])(values)
+    return None
+
+
+def _float(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _number(values: np.ndarray) -> str:
+    value = values.item()
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}" if math.isfinite(value) else str(value)
+
+
+def _show(data: Any) -> str:
+    if isinstance(data, Array):
+        return f"a tensor of shape {data.values.shape}"
+    if isinstance(data, Other):
+        return f"a {data.kind}"
+    text = repr(data)
+    return text if len(text) < 60 else f"a {type(data).__name__}"
+
+
+def _kind(expected: Any) -> str:
+    if isinstance(expected, Array):
+        return f"a tensor of shape {expected.values.shape}"
+    return {list: "a list of numbers", str: "text", bool: "True or False"}.get(type(expected), "a number")
