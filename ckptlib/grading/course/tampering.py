@@ -6,8 +6,8 @@ from typing import Any
 
 from ..canary import sing
 from ..data import decode
-from ..running.run import Transcript
 from ..difference import Tolerance, difference
+from ..running.run import Transcript
 
 FIRST_SONG, LAST_SONG = "canary before", "canary after"  # questions, asked before and after all others
 MUST_RAISE = "must-raise"  # a cell, run after all others
