@@ -49,7 +49,9 @@ def graded(folder: Path, name: str) -> dict[str, dict[str, tuple[float, float, s
     """student -> task -> points, most points, message; by `ckptlib grade`."""
     command = [sys.executable, "-m", "ckptlib.cli", "grade", name, "--course", str(folder), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stderr[-2000:] + "\n".join(
+        f"{each['student']}: {each['reason']}" for each in json.loads(done.stdout or "{}").get("submissions", ())
+    )
     return {
         each["student"]: {t["name"]: (t["points"], t["max_points"], t["message"]) for t in each["tasks"]}
         for each in json.loads(done.stdout)["submissions"]

@@ -1,5 +1,6 @@
 """Who lives how long? The warm process, its kernels and its files, when workers come, go and are killed."""
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -86,6 +87,26 @@ def test_a_folder_in_use_is_not_swept():
     folder.sweep()
     assert place.exists() and place.stat().st_mode & 0o777 == 0o700
     assert len(str(place)) < 80
+
+
+def _start_at_once(everybody, kept):
+    everybody.wait(20)
+    place = folder.mine()
+    everybody.wait(20)
+    kept.put(place.is_dir())
+    shutil.rmtree(place)
+
+
+def test_processes_that_start_together_do_not_sweep_each_other_away():
+    context = multiprocessing.get_context("fork")
+    for _ in range(10):
+        everybody, kept = context.Barrier(8), context.Queue()
+        starting = [context.Process(target=_start_at_once, args=(everybody, kept)) for _ in range(8)]
+        for process in starting:
+            process.start()
+        assert [kept.get(timeout=30) for _ in starting] == [True] * 8
+        for process in starting:
+            process.join(10)
 
 
 def test_started_by_a_thread_that_ends(need):

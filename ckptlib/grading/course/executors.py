@@ -29,7 +29,7 @@ class Pool:
         if self._executor is None:
             # fork, whatever this Python's default: a worker would need seconds to import torch again
             context = multiprocessing.get_context("fork" if sys.platform.startswith("linux") else "spawn")
-            self._executor = ProcessPoolExecutor(self.size, context, _follow_parent, (os.getpid(),))
+            self._executor = ProcessPoolExecutor(self.size, context, _begin, (os.getpid(),))
         return self._executor.submit(_grade_one, json.dumps(payload | {"sandbox": self._address()}).encode())
 
     def _address(self) -> str | None:
@@ -74,8 +74,11 @@ def _grade_one(payload: bytes) -> bytes:
     return grade_one(payload)
 
 
-def _follow_parent(parent: int) -> None:
-    """A killed coordinator cannot tell its workers to stop, so they look whether it is still there."""
+def _begin(parent: int) -> None:
+    """In each worker. A killed coordinator cannot tell its workers to stop, so they look whether it is still there."""
+    import torch
+
+    torch.set_num_threads(1)  # there is a worker for every core
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -26,12 +26,25 @@ def mine() -> Path:
     with _making:
         if os.getpid() not in _mine:
             sweep()
-            path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-", dir=_base()))
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            _mine[os.getpid()] = path, lock
-            atexit.register(_remove, os.getpid(), path)
+            while not (made := _made_and_locked()):
+                pass
+            _mine[os.getpid()] = made
+            atexit.register(_remove, os.getpid(), made[0])
         return _mine[os.getpid()][0]
+
+
+def _made_and_locked() -> tuple[Path, int] | None:
+    """None: another process that starts at the same time has swept it away before it was locked."""
+    path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-", dir=_base()))
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return None
+    fcntl.flock(lock, fcntl.LOCK_EX)  # a sweeper that has it lets go when the folder is gone
+    if path.exists():
+        return path, lock
+    os.close(lock)
+    return None
 
 
 def _remove(owner: int, path: Path) -> None:
