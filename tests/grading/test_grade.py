@@ -75,6 +75,16 @@ def test_every_submission_has_a_score_and_a_reason(graded):
     assert printed["kernels"] == 8
 
 
+def test_a_folder_whose_name_is_no_text_gets_a_reason_and_costs_nobody_else_anything(tmp_path, sandbox, capsys):
+    course = make(tmp_path, {"ada": RIGHT})
+    os.rename(submit(course, "bob", RIGHT).parent, os.fsencode(course / "submitted") + b"/b\xf6b")
+    use(sandbox.address)
+    assert main(["grade", NAME, "--course", str(course), "--json"]) == 1
+    scores = {each["student"]: each for each in json.loads(capsys.readouterr().out)["submissions"]}
+    assert scores["ada"]["score"] == 5
+    assert "rename the folder" in scores[os.fsdecode(b"b\xf6b")]["reason"]
+
+
 def test_the_gradebook_holds_what_was_printed(graded):
     course, printed = graded
     with book(course) as gradebook:

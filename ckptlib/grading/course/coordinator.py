@@ -20,6 +20,8 @@ from .submission import Submission, read
 if TYPE_CHECKING:
     from .autograde import VerdictAutograde
 
+_NO_TEXT = "the folder's name is not UTF-8, and no gradebook takes it: rename the folder and grade again"
+
 
 @dataclass
 class Coordinator:
@@ -48,6 +50,9 @@ class Coordinator:
         """Each student's result, as soon as it has been saved: first those that need no kernel, then the others."""
         unknown = []
         for student in students:
+            if not _is_text(student):
+                yield without_record(self.assignment, student, _NO_TEXT, failed=True)
+                continue
             submission = self._read(student)
             if self.resume and (before := self._finished(submission)) is not None:
                 yield before
@@ -129,3 +134,12 @@ class Coordinator:
             return self._zero(submission, f"the grader failed: {type(error).__name__}: {error}"[:300], True)
         self.journal.keep_graded(submission.student, {"stamp": self._stamp(submission), "result": asdict(result)})
         return result
+
+
+def _is_text(name: str) -> bool:
+    """False for a folder's name whose bytes no encoding of this system explains."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
