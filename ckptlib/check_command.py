@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .errors import CkptError
 from .grading import progress
+from .grading.checkout import BOOK
 from .grading.course import submission
 from .grading.course.lean import skip_grammars
 from .grading.kernels import sandbox
@@ -26,7 +27,6 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         warm = starting.submit(sandbox.default)  # it imports torch, and so do we: at the same time
         from .grading import visible_check
         from .grading.assignment import Assignment
-        from .grading.course.course import BOOK
         from .grading.course.grade_one import grade_one, job, pack
         from .grading.course.scoring import score
 

@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from .course.course import BOOK
+from .checkout import BOOK
 
 
 def _file() -> Path:
@@ -27,7 +27,7 @@ def seen() -> dict[str, dict]:
 def keep(assignment: str, score: float, max_score: float) -> None:
     """Keep the best. Where nothing can be written, nothing is kept: a verdict does not depend on it."""
     known = seen()
-    if score < known.get(assignment, {}).get("score", -1):
+    if score <= 0 or score < known.get(assignment, {}).get("score", 0):
         return
     known[assignment] = {"score": score, "max_score": max_score, "passed": score >= max_score}
     path = _file()

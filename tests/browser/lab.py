@@ -26,7 +26,7 @@ ERROR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]'
 
 
 @contextlib.contextmanager
-def jupyter_lab(folder: Path, home: Path, seconds: int = 900) -> Iterator[str]:
+def jupyter_lab(folder: Path, home: Path, seconds: int = 2400) -> Iterator[str]:
     """The address of a server in `folder`, with no settings but ours; it ends with the block, or after `seconds`."""
     settings = home / "settings"
     for name, values in SETTINGS.items():

@@ -11,6 +11,8 @@ pytest.importorskip("playwright.sync_api")
 from lab import Notebook, chromium, jupyter_lab
 from playwright.sync_api import Locator, expect
 
+from ckptlib import start
+
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +43,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("course")
     for name in ("book", "exercises"):
         shutil.copytree(ROOT / name, folder / name)
+    start.write(folder)
     with jupyter_lab(folder, tmp_path_factory.mktemp("home")) as address:
         yield address
 
@@ -102,3 +105,14 @@ def test_a_reader_is_told_what_is_wrong_and_then_what_is_right(opened):
     notebook.write(answer, RIGHT)
     assert notebook.run(answer) == ""
     assert "right on the inputs that you can see" in notebook.run(check)
+
+
+def test_the_start_page_leads_to_a_chapter_and_checks_an_assignment(opened):
+    notebook = opened("book/start.ipynb")
+    page = notebook.page
+    expect(notebook.panel.get_by_role("link", name="4 Hooks")).to_be_visible()
+    notebook.run(notebook.cell("start.check_an_assignment()"))
+    notebook.panel.get_by_role("button", name="Check", exact=True).click()
+    expect(notebook.panel.get_by_text("0 / 10", exact=True)).to_be_visible(timeout=90_000)
+    notebook.panel.get_by_role("link", name="4 Hooks").click()
+    expect(page.locator(".lm-TabBar-tabLabel", has_text="04_hooks")).to_be_visible(timeout=60_000)

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 
 from ...errors import CkptError
 from ..assignment import Assignment
+from ..checkout import BOOK
 from ..kernels.limits import Limits
 
 if TYPE_CHECKING:
     from nbgrader.apps.baseapp import NbGrader
     from nbgrader.coursedir import CourseDirectory
-
-BOOK = Path(__file__).resolve().parents[3]  # the checkout that ckptlib is installed from, if it is installed from one
 
 
 class Course:

@@ -1,0 +1,145 @@
+"""What does a reader see first? All chapters, their assignments, what has been passed, and a button that checks.
+
+python -m ckptlib.start     writes the page and prints where it is, for `make lab` to open
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .grading import progress
+from .grading.checkout import BOOK
+
+PAGE = "start.ipynb"  # in book/, so that its links are those of the book; made anew each time, and not in git
+_ELSEWHERE = "index.md?factory=Markdown%20Preview"  # where nothing can be written: the same list, without the progress
+
+_INTRODUCTION = """# Remember or Recompute
+
+Read a chapter, run its cells, then do its assignment. A click on a name opens it. A first time here? The
+[set-up check](00_setup_check.ipynb) takes ten seconds; [how to use the book](index.md) takes two minutes.
+
+| chapter | assignment | your best score |
+|---|---|---|
+{rows}
+
+The back of the book: [published claims, measured](claims.ipynb), [pitfalls](pitfalls.md), [glossary](glossary.md),
+[your own model](your_own_model.md)."""
+
+_CHECK = """## Check an assignment
+
+Run the cell below (Shift+Enter), choose an assignment, and press the button. Save the assignment's notebook first: what is on
+disk is checked, as an instructor would grade it. This page is made anew by `make lab`; keep your notes elsewhere."""
+
+
+class Chapter(NamedTuple):
+    """A chapter and, if there is one, its assignment."""
+
+    name: str
+    title: str
+    has_assignment: bool
+
+
+def chapters(root: Path = BOOK) -> list[Chapter]:
+    """In the book's order; the title is the notebook's own first line."""
+    found = []
+    for path in sorted((root / "book").glob("[0-9][0-9]_*.ipynb")):
+        if not path.name.startswith("00"):
+            title = re.search(r'"# (.*?)(?:\\n)?"', path.read_text(encoding="utf-8")).group(1)
+            has_assignment = (root / "exercises" / path.stem / path.name).is_file()
+            found.append(Chapter(path.stem, title, has_assignment))
+    return found
+
+
+def score(name: str, known: dict[str, dict]) -> str:
+    """One cell of the table.
+
+    >>> score("01_x", {"01_x": {"score": 7.0, "max_score": 10.0, "passed": False}}), score("02_x", {})
+    ('7 / 10', 'no points yet')
+    """
+    if name not in known:
+        return "no points yet"
+    best = known[name]
+    return f"{best['score']:g} / {best['max_score']:g}{' ✓ passed' if best['passed'] else ''}"
+
+
+def page(root: Path = BOOK) -> str:
+    """The page as a notebook's text. Its table is Markdown: it is there before anything has been run."""
+    known = progress.seen()
+    rows = []
+    for name, title, has_assignment in chapters(root):
+        link = f"[assignment {name[:2]}](../exercises/{name}/{name}.ipynb)" if has_assignment else ""
+        rows.append(f"| [{title}]({name}.ipynb) | {link} | {score(name, known) if has_assignment else ''} |")
+    cells = [
+        {"cell_type": "markdown", "id": "chapters", "source": _INTRODUCTION.format(rows="\n".join(rows))},
+        {"cell_type": "markdown", "id": "how-to-check", "source": _CHECK},
+        {
+            **{"cell_type": "code", "id": "check", "execution_count": None, "outputs": []},
+            "source": "from ckptlib import start\n\nstart.check_an_assignment()",
+        },
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    whole = {"cells": [{"metadata": {}} | cell for cell in cells], "metadata": {"kernelspec": kernel}}
+    return json.dumps(whole | {"nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
+
+
+def write(root: Path = BOOK) -> str:
+    """Write the page; what JupyterLab is to open, from the checkout's top."""
+    path = root / "book" / PAGE
+    try:
+        new = path.with_name(f".{PAGE}.{os.getpid()}")
+        new.write_text(page(root), encoding="utf-8")
+        os.replace(new, path)
+    except OSError:  # a checkout that may only be read
+        return f"book/{_ELSEWHERE}"
+    return f"book/{PAGE}"
+
+
+def check_an_assignment(root: Path = BOOK) -> Any:
+    """A list, a button and a verdict: `ckptlib check` without a terminal."""
+    import ipywidgets as widgets
+
+    names = [(chapter.title, chapter.name) for chapter in chapters(root) if chapter.has_assignment]
+    choice = widgets.Dropdown(options=names, description="assignment", layout={"width": "420px"})
+    button = widgets.Button(description="Check", button_style="primary")
+    verdict = widgets.HTML()
+
+    def check(_: Any) -> None:
+        button.disabled = True
+        verdict.value = "Checking: your notebook is run from its first cell to its last …"
+        try:
+            verdict.value = checked(root / "exercises" / choice.value)
+        finally:
+            button.disabled = False
+
+    button.on_click(check)
+    return widgets.VBox([widgets.HBox([choice, button]), verdict])
+
+
+def checked(folder: Path) -> str:
+    """The verdict on one exercise, as HTML: what its tasks got, and which idea a wrong one has missed."""
+    command = [sys.executable, "-m", "ckptlib.cli", "check", str(folder), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        return f"<pre>{html.escape(done.stderr.strip() or 'the check printed nothing')}</pre>"
+    rows = []
+    for task in found["tasks"]:
+        said = html.escape(task["message"]).replace("\n", "<br>") or "right"
+        points = f"{task['points']:g} / {task['max_points']:g}"
+        rows.append(f"<tr><td>{html.escape(task['name'])}</td><td>{points}</td><td>{said}</td></tr>")
+    total = f"<b>{found['score']:g} / {found['max_score']:g}</b> {html.escape(found['reason'] if not rows else '')}"
+    style = "text-align: left; vertical-align: top; white-space: normal"
+    table = "".join(rows).replace("<td>", f'<td style="{style}">')
+    return f"<table>{table}</table><p>{total}</p>"
+
+
+if __name__ == "__main__":
+    print(write())

@@ -1,0 +1,64 @@
+"""Does a reader's first page list every chapter, know what has been passed, and check without a terminal?"""
+
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from ckptlib import start
+from ckptlib.grading import progress
+
+ROOT = Path(__file__).resolve().parents[1]
+NAME = "01_activation_memory"
+
+
+@pytest.fixture
+def passed(tmp_path, monkeypatch):
+    """Progress of its own: the reader's is left alone."""
+    (tmp_path / "exercises").mkdir()
+    monkeypatch.setattr(progress, "BOOK", tmp_path)
+    progress.keep(NAME, 10, 10)
+    progress.keep("04_hooks", 7.5, 10)
+
+
+def test_every_chapter_is_there_and_every_link_leads_somewhere(passed):
+    page = nbformat.reads(start.page(), as_version=4)
+    nbformat.validate(page)
+    links = re.findall(r"\]\(([^)]+)\)", page.cells[0].source)
+    assert [link for link in links if not (ROOT / "book" / link).is_file()] == []
+    names = [path.name for path in sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))]
+    assert [link for link in links if link in names] == names  # the set-up check first, then the chapters in order
+    assert f"../exercises/{NAME}/{NAME}.ipynb" in links
+
+
+def test_it_says_what_has_been_passed(passed):
+    rows = {line.split("](")[1][:2]: line for line in start.page().split("\\n") if line.startswith("| [")}
+    assert "10 / 10 ✓ passed" in rows["01"] and "7.5 / 10 |" in rows["04"] and "no points yet" in rows["02"]
+
+
+def test_a_checkout_that_can_only_be_read_still_opens(tmp_path):
+    (tmp_path / "book").write_text("in the way of the folder")
+    assert start.write(tmp_path) == "book/index.md?factory=Markdown%20Preview"
+
+
+def test_the_page_is_written_whole(tmp_path):
+    shutil.copytree(ROOT / "book", tmp_path / "book", ignore=shutil.ignore_patterns("*.png"))
+    assert start.write(tmp_path) == "book/start.ipynb"
+    assert nbformat.read(tmp_path / "book/start.ipynb", as_version=4).cells[2].cell_type == "code"
+    assert list((tmp_path / "book").glob(".start*")) == []
+
+
+def test_the_button_gives_the_verdict_of_the_command(need):
+    need("bubblewrap")
+    widget = start.check_an_assignment(ROOT)
+    (choice, button), verdict = widget.children[0].children, widget.children[1]
+    assert choice.value == NAME
+    button.click()
+    assert "predict_saved" in verdict.value and "not answered yet" in verdict.value and "0 / 10" in verdict.value
+    assert not button.disabled
+
+
+def test_what_cannot_be_checked_says_why(tmp_path):
+    assert "no notebook in" in start.checked(tmp_path)
