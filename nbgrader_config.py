@@ -8,5 +8,5 @@ c.CourseDirectory.course_id = "remember-or-recompute"
 c.CourseDirectory.root = str(Path(__file__).resolve().parent)
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
-# key.py says how answers are judged: nobody but the instructor has it.
-c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "key.py"]
+# key.py says how answers are judged, hidden.py (if any) asks what nobody has seen: only the instructor has them.
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "key.py", "hidden.py"]

@@ -34,8 +34,8 @@ The back of the book: [published claims, measured](claims.ipynb), [pitfalls](pit
 
 _CHECK = """## Check an assignment
 
-Run the cell below (Shift+Enter), choose an assignment, and press the button. Save the assignment's notebook first: what is on
-disk is checked, as an instructor would grade it. This page is made anew by `make lab`; keep your notes elsewhere."""
+Run the cell below (Shift+Enter), choose an assignment, and press the button. Save the assignment's notebook first: what
+is on disk is checked, as an instructor would grade it. This page is made anew by `make lab`; keep your notes elsewhere."""
 
 
 class Chapter(NamedTuple):

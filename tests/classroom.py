@@ -30,7 +30,7 @@ HOSTILE = {
 }
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "classroom"
-c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "key.py"]
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "key.py", "hidden.py"]
 """
 
 

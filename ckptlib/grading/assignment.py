@@ -19,7 +19,7 @@ from ..errors import CkptError
 from .data import decode, encode
 from .probes import NOT_ASKED, Quiz, Task
 
-PRIVATE = ("key.py",)  # never released, never in a sandbox
+PRIVATE = ("key.py", "hidden.py")  # never released; what hidden.py asks, a kernel sees when it is asked
 
 
 class Assignment:
@@ -90,21 +90,33 @@ class Assignment:
         """Changes when the questions do; a changed tolerance or message (key.py) asks nobody again."""
         files = {name: raw for name, raw in self.released_files.items() if name != "visible.json"}  # made with the key
         asked = [nbformat.writes(self.release), *(f"{name}:{raw!r}" for name, raw in sorted(files.items()))]
+        asked += [self._text("hidden.py")] if "hidden.py" in self.files else []
         return hashlib.sha256("\0".join(asked).encode()).hexdigest()
 
     # ---- tasks and what to expect -----------------------------------------------------------------------------------
     @property
     def tasks_py(self) -> str:
-        return self.files["tasks.py"].decode("utf-8-sig")
+        """The probes that grading asks: those of tasks.py, as far as hidden.py does not replace them."""
+        return "\n".join([self._text("tasks.py"), self._text("hidden.py")])
+
+    def _text(self, name: str) -> str:
+        return self.files.get(name, b"").decode("utf-8-sig")
 
     @cached_property
     def _module(self) -> types.ModuleType:
+        return self._loaded(self.tasks_py)
+
+    @cached_property
+    def _shown_tasks(self) -> dict[str, Task]:
+        """As students have them: without hidden.py."""
+        return self._loaded(self._text("tasks.py")).check.tasks if "hidden.py" in self.files else self.tasks
+
+    def _loaded(self, tasks_py: str) -> types.ModuleType:
         module = types.ModuleType("tasks")
         module.__file__ = str(Path.cwd() / "tasks.py")
-        exec(compile(self.tasks_py, f"{self.name}/tasks.py", "exec", dont_inherit=True), module.__dict__)
-        key = self.files.get("key.py", b"").decode("utf-8-sig")
+        exec(compile(tasks_py, f"{self.name}/tasks.py", "exec", dont_inherit=True), module.__dict__)
         with _known_as_tasks(module):
-            exec(compile(key, f"{self.name}/key.py", "exec", dont_inherit=True), {"__name__": "key"})
+            exec(compile(self._text("key.py"), f"{self.name}/key.py", "exec", dont_inherit=True), {"__name__": "key"})
         _add_quiz_sentences(module.check.tasks, self.files.get("quiz.json"))
         return module
 
@@ -129,25 +141,31 @@ class Assignment:
         return self.right(name, seeds), self.known(name, seeds)
 
     def right(self, name: str, seeds: list[int]) -> list:
-        task = self.tasks[name]
-        right = task.ask(tuple(self.reference[n] for n in task.names), seeds)
-        if raised := [data for data in right if isinstance(data, dict) and "raised" in data]:
-            raise CkptError(f"{self.name}: the reference of {name} {raised[0]}")
-        return right
+        return self._right(self.tasks[name], seeds)
 
     def known(self, name: str, seeds: list[int]) -> list[dict]:
-        task = self.tasks[name]
-        return [{"message": message, "data": task.ask(answers, seeds)} for message, answers in task.mistakes]
+        return _known(self.tasks[name], seeds)
+
+    def _right(self, task: Task, seeds: list[int]) -> list:
+        right = task.ask(tuple(self.reference[n] for n in task.names), seeds)
+        if raised := [data for data in right if isinstance(data, dict) and "raised" in data]:
+            raise CkptError(f"{self.name}: the reference of {task.name} {raised[0]}")
+        return right
 
     def visible(self) -> dict:
         """The content of visible.json: for the visible seeds, what to expect and the known mistakes' data."""
         shown = {}
-        for name, task in self.tasks.items():
+        for name, task in self._shown_tasks.items():
             if task.shown:
-                right, known = self.expected(name, task.visible_seeds())
+                seeds = task.visible_seeds()
+                right, known = self._right(task, seeds), _known(task, seeds)
                 tolerance = {"rtol": task.tolerance.rtol, "atol": task.tolerance.atol}
                 shown[name] = {"tolerance": tolerance, "expected": right, "mistakes": known}
         return _rounded(shown)
+
+
+def _known(task: Task, seeds: list[int]) -> list[dict]:
+    return [{"message": message, "data": task.ask(answers, seeds)} for message, answers in task.mistakes]
 
 
 def _rounded(data: Any) -> Any:

@@ -3,7 +3,8 @@
 The same probe runs in three places: in a notebook, on inputs that everybody sees, as the reader's check; in the
 student's kernel, on secret inputs, when a submission is graded; and outside, on the reference answer, to learn what to
 expect. `tasks.py` of an assignment holds the probes and is given to students; `key.py` is not: it adds the mistakes
-that are known, and what to say to whoever made one.
+that are known, and what to say to whoever made one. Nor is `hidden.py`, if there is one: it is appended to tasks.py
+when a submission is graded, and may replace probes by others that nobody has seen.
 """
 
 from __future__ import annotations
@@ -71,6 +72,12 @@ class Task:
 
         return register
 
+    # ---- written in hidden.py ---------------------------------------------------------------------------------------
+    def hidden(self, probe: Callable) -> Callable:
+        """Grading asks this probe instead of the one that students can read. Same answers, data of the same form."""
+        self.probe = probe
+        return probe
+
     # ---- asked ------------------------------------------------------------------------------------------------------
     def ask(self, answers: tuple, seeds: list[int]) -> list[Any]:
         """The probe's data for each seed, encoded. What the answer raises is data too."""
@@ -115,7 +122,7 @@ class Task:
         seeds = [VISIBLE_SEED + 1000 + case for case in range(self.cases)]
         task = key.tasks[self.name]
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # what solutions print is nobody's business
-            got, expected = self.ask(answers, seeds), key.expected(self.name, seeds)
+            got, expected = task.ask(answers, seeds), key.expected(self.name, seeds)
         return task.judge(got, *expected, task.tolerance)
 
     def visible_seeds(self) -> list[int]:

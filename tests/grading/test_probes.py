@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ckptlib import CkptError
 from ckptlib.grading import asking
+from ckptlib.grading.asking import load_tasks
 from ckptlib.grading.assignment import Assignment
 from ckptlib.grading.canary import sing
 from ckptlib.grading.given import Given
@@ -170,6 +171,30 @@ def test_a_changed_key_asks_nobody_again(course):
     assert before.tasks["double"].tolerance != after.tasks["double"].tolerance
     (source / "tasks.py").write_text(TASKS.replace("1000", "999"))
     assert Assignment.load(source).digest != before.digest
+
+
+HIDDEN = """
+@check.double.hidden
+def double(given, double):
+    return double(-given.integer(1, 1000))
+"""
+
+
+def test_a_course_may_ask_what_no_student_has_seen(course, check):
+    source = course / "solutions" / "toy"
+    before = Assignment.load(source)
+    (source / "hidden.py").write_text(HIDDEN)
+    after = Assignment.load(source)
+    assert after.visible() == before.visible() and "hidden.py" not in after.released_files
+    assert after.digest != before.digest
+    mend = lambda x: 2 * abs(x)  # noqa: E731 - right on everything that a student can see
+    assert check.double(mend) is None
+    with pytest.raises(Missed):
+        check.double(mend, hidden=True)
+    answered = load_tasks(after.tasks_py)["double"].ask((mend,), [5])
+    assert answered != after.right("double", [5]) and load_tasks(before.tasks_py)["double"].ask(
+        (mend,), [5]
+    ) == before.right("double", [5])
 
 
 def test_the_release_holds_no_solution_and_no_hidden_test(course):
