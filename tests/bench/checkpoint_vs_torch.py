@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import torch
 import torch.utils.checkpoint
+from rows import row
 from torch import nn
 
 import ckptlib as ck
@@ -71,6 +72,8 @@ def compare(build: Callable, use_reentrant: bool) -> None:
     peaks = [ck.measure(step).peak for step in steps.values()]
     kind = "reentrant" if use_reentrant else "non-reentrant"
     fastest = min(times["ours"]) / min(times["torch's"])
+    claim = f"our checkpoint, {kind}, on {build.__name__.replace('_', ' ')}: step time; peak"
+    row(claim, "`torch.utils.checkpoint`", f"{statistics.median(ratios):.2f}; {peaks[0] / peaks[1]:.4f}")
     print(
         f"{build.__name__:10} {kind:14} {statistics.median(times['ours']) * 1e3:8.2f} ms, ratio "
         f"{statistics.median(ratios):.2f} to torch's (fastest runs: {fastest:.2f}); peak {peaks[0]:,} B, ratio "

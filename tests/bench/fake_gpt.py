@@ -9,6 +9,8 @@ import resource
 import time
 from dataclasses import replace
 
+from rows import row
+
 import ckptlib as ck
 from ckptlib.transformer import GPT2_XL, GPT3_175B, gpt_step
 
@@ -19,6 +21,8 @@ def main() -> None:
         result = ck.measure(lambda config=config: gpt_step(config), "sim:cuda", builds=True, fake=True)
         took = time.perf_counter() - start
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        claim = f"a training step of {name}, {len(result.trace.ops):,} ops, is measured in {took:.0f} s"
+        row(claim, "memory: what the step itself needs", f"{resident / result.peak:.3f}")
         print(
             f"{name:15} {len(result.trace.ops):6} ops in {took:5.1f} s; simulated peak {result.peak / 2**30:6.2f} GiB,"
             f" resident at most {resident / 2**30:5.2f} GiB, ratio {resident / result.peak:6.4f}"

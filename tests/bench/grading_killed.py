@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grading"))
 
+from rows import row
 from test_resume import STUDENTS, lap
 
 from ckptlib.grading.kernels.sandbox import Sandbox
@@ -28,6 +29,7 @@ def main() -> None:
             kills, laps = kills + lap(Path(folder) / str(laps), sandbox, moments), laps + 1
     print(f"{kills} kills in {time.monotonic() - started:.0f} s, {laps * len(STUDENTS)} submissions graded:")
     print("none lost, none doubled, none asked twice")
+    row(f"killed {kills} times while grading: none lost, none doubled, none asked twice", "none", "–")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearHiddenTests
+from rows import row
 
 from ckptlib.grading.course.course import Course
 from ckptlib.grading.release import release
@@ -94,20 +95,30 @@ def against_stock(folder: Path, text: str) -> float:
     print(f"equal scores: {sorted(set(scores.values()))}")
     seconds, _, out = timed(["ckptlib.cli", "grade", NAME, "--json"], ours)
     print(f"judged again without kernels: {seconds:.1f} s, {json.loads(out)['kernels']} kernels")
+    text = f"{1 / ratio:.3f} ({ratio:.1f} times faster)"
+    row(f"{len(students)} submissions graded, with equal scores", "`nbgrader autograde`", text)
     print(f"ratio: {ratio:.1f} (at least {LEAST:g} is claimed)")
     return ratio
 
 
 def growth(folder: Path, text: str) -> None:
+    took = {}
     for count in (10, 200):
         here = course(folder / f"grow{count}", [f"s{i}" for i in range(count)], text)
         seconds, peak, _ = timed(["ckptlib.cli", "grade", NAME, "--json"], here)
+        took[count] = seconds
         print(f"{count:>4} submissions: {seconds:6.1f} s, coordinator {peak / 2**20:.0f} MiB at most")
+
+
+    more = f"{took[200] / took[10]:.1f} times the time for 20 times the work"
+    row(f"200 submissions take {took[200]:.0f} s", "10 submissions", more)
 
 
 def one_check(folder: Path, text: str) -> None:
     here = course(folder / "check", ["ada"], text) / "submitted/ada" / NAME
-    print(f"one `ckptlib check`: {timed(['ckptlib.cli', 'check', str(here)], folder)[0]:.1f} s")
+    seconds = timed(["ckptlib.cli", "check", str(here)], folder)[0]
+    row(f"from `ckptlib check` to the verdict: {seconds:.1f} s", "none", "–")
+    print(f"one `ckptlib check`: {seconds:.1f} s")
 
 
 def main() -> None:

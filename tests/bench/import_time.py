@@ -10,6 +10,8 @@ import statistics
 import subprocess
 import sys
 
+from rows import row
+
 STATEMENTS = {
     "torch": "import torch",
     "torch, ckptlib": "import torch, ckptlib",
@@ -36,6 +38,8 @@ def main() -> None:
     torch_alone = statistics.median(times["torch"])
     for name, seconds in times.items():
         median = statistics.median(seconds)
+        if name != "torch":
+            row(f"`import {name}` adds almost nothing", "`import torch` alone", f"{median / torch_alone:.2f}")
         print(f"import {name:25} {median:6.3f} s CPU, ratio {median / torch_alone:5.3f} to torch alone")
 
 

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 
 import torch
+from rows import row
 from torch import nn
 from torch.distributed._tools.mem_tracker import MemTracker
 
@@ -83,6 +84,9 @@ def compare(name: str, fn: Callable[[], None]) -> dict[str, float]:
                 times[way].append(took)
     medians = {way: statistics.median(took) for way, took in times.items()}
     for way, median in medians.items():
+        if way == "ck.trace":
+            peers = f"untraced; with MemTracker {medians['MemTracker'] / medians['bare']:.2f}"
+            row(f"tracing {name}", peers, f"{median / medians['bare']:.2f}")
         print(f"{name:14} {way:15} {median * 1e3:9.2f} ms, ratio {median / medians['bare']:6.2f} to the bare run")
     return medians
 
