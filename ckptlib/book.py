@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import random
 import sys
 import textwrap
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+COVER = ("07_planning.ipynb", "pareto-figure")  # the picture that says what the book is about: README shows it
 
 
 def setup(seed: int = 0) -> None:
@@ -80,6 +82,13 @@ def _complain_of_warnings(path: Path, cell: Any) -> None:
             raise RuntimeError(f"{path.name}, cell {cell.id} writes to stderr: {output.text.strip()[:300]}")
 
 
+def cover(notebook: str) -> str:
+    """The cover's picture from the text of its chapter. It is shown on pages whose colour is not ours: hence white."""
+    cells = {cell["id"]: cell for cell in json.loads(notebook)["cells"]}
+    (picture,) = [output["data"]["image/svg+xml"] for output in cells[COVER[1]]["outputs"] if "data" in output]
+    return "".join(picture).replace("<svg ", '<svg style="background: white" ', 1)
+
+
 def main(paths: list[str]) -> None:
     from tqdm.auto import tqdm
 
@@ -88,6 +97,8 @@ def main(paths: list[str]) -> None:
         if text != path.read_text(encoding="utf-8"):
             path.write_text(text, encoding="utf-8")
             tqdm.write(f"{path}: refreshed")
+        if path.name == COVER[0]:
+            path.with_name("cover.svg").write_text(cover(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

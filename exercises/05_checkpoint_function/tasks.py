@@ -1,5 +1,6 @@
 """How the answers of assignment 5 are asked. Grading asks the same questions, with other numbers."""
 
+import re
 from functools import wraps
 
 import torch
@@ -20,9 +21,9 @@ class Counted(nn.Module):
         super().__init__()
         self.inner, self.calls = inner, 0
 
-    def forward(self, *args):
+    def forward(self, *args, **named):
         self.calls += 1
-        return self.inner(*args)
+        return self.inner(*args, **named)
 
 
 def kept_nbytes(run, parameters=()):
@@ -40,132 +41,175 @@ def kept_nbytes(run, parameters=()):
     return sum(storage.nbytes() for storage in storages.values()), result
 
 
+def digests(tensors):
+    """One number for each tensor, which changes with every element."""
+    found = []
+    for t in tensors:
+        elements = () if t is None else t.detach().double().flatten()
+        factors = torch.arange(1, len(elements) + 1, dtype=torch.float64).cos()
+        found.append("no gradient" if t is None else (elements * factors).sum().item())
+    return found
+
+
 def told(*keys):
     """What a part raises is its answer: the other parts are asked all the same."""
 
     def decorate(function):
         @wraps(function)
-        def run(*args):
+        def run(seed, *args, **options):
             try:
-                return {"error": "none"} | dict(zip(keys, function(*args), strict=True))
+                return {"error": ""} | dict(zip(keys, function(seed, *args, **options), strict=True))
             except NotImplementedError:
                 error = "not answered"
             except Exception as e:
-                error = f"{type(e).__name__}: {str(e).split('. ')[0].split(' (')[0][:100]}"
-            return {"error": error} | dict.fromkeys(keys)
+                error = f"{type(e).__name__}: {in_short(str(e))}"
+            return {"error": error} | dict.fromkeys(keys, seed)
 
         return run
 
     return decorate
 
 
-def asked(given, Function, fn, *args, layers=None):
-    """One step through `Function.apply(fn, *args)`. layers: modules around it, before and after."""
-    return _asked(given.integer(0, 2**31), Function, fn, args, layers or (nn.Identity(), nn.Identity()))
+def in_short(message):
+    """The first sentence, without the name of the class: it may be called anything."""
+    message = re.sub(r"function \w+Backward\b", "your backward", message)
+    message = re.sub(r"\b\w+\.((for|back)ward\(\))", r"\1", message)
+    return message.split(". ")[0].split(" (")[0][:100]
 
 
-@told(
-    "kept bytes",
-    "runs of the segment",
-    "node",
-    "outputs",
-    "gradients of inputs",
-    "gradients of weights",
-    "random numbers afterwards",
-)
-def _asked(seed, Function, fn, args, layers):
-    before, after = layers
-    modules = [m for m in (fn, before, after) if isinstance(m, nn.Module)]
+def node(Function, y):
+    """Whose node made y? A class may have any name: it is known by the class of its nodes."""
+    own = getattr(Function, "_backward_cls", None)
+    return "yours" if own and isinstance(y.grad_fn, own) else type(y.grad_fn).__name__
+
+
+@told("runs", "node", "kept bytes", "outputs", "gradients", ".grad set", "drawn next")
+def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
+    """One step through `Function.apply(fn, *args)`.
+
+    generator: the one that fn draws from   layers: modules before and behind it   by_grad: by torch.autograd.grad
+    """
+    before, behind = layers or (nn.Identity(), nn.Identity())
+    modules = [m for m in (before, fn, behind) if isinstance(m, nn.Module)]
     weights = [p for module in modules for p in module.parameters()]
-    inputs = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-    segment, first = Counted(fn), before(args[0])
-    torch.manual_seed(seed)
-    with torch.random.fork_rng(devices=[]):
-        kept, _ = kept_nbytes(lambda: Function.apply(segment, first, *args[1:]), weights)
+    inputs = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad and not isinstance(a, nn.Parameter)]
+    segment, args = Counted(fn), [before(a) if layers and i == 0 else a for i, a in enumerate(args)]
+    generator = generator or torch.default_generator
+    generator.manual_seed(seed)
+    kept, _ = kept_nbytes(lambda: Function.apply(segment, *args), weights)
     segment.calls = 0  # hooks see tensors of their own: gradients come from a second call, without them
-    ys = Function.apply(segment, first, *args[1:])
+    generator.manual_seed(seed)
+    ys = Function.apply(segment, *args)
     ys = (ys,) if isinstance(ys, torch.Tensor) else ys
-    node = type(ys[0].grad_fn).__name__
-    torch.rand(5)  # somebody else draws between forward and backward
-    dys = [Given(seed + i).normal(*y.shape, dtype=y.dtype) for i, y in enumerate(ys)]
-    torch.autograd.backward([after(y) for y in ys], dys)
+    torch.rand(5, generator=generator)  # somebody else draws between forward and backward
+    ends = [behind(y) for y in ys if y.requires_grad]
+    dys = [Given(seed + i).normal(*y.shape, dtype=y.dtype) for i, y in enumerate(ends)]
+    wanted = inputs + weights
+    if by_grad:
+        gradients = torch.autograd.grad(ends, wanted, dys, allow_unused=True)
+    else:
+        torch.autograd.backward(ends, dys)
+        gradients = [t.grad for t in wanted]
     return (
-        kept,
         segment.calls,
-        node,
-        [y.detach() for y in ys],
-        [a.grad for a in inputs],
-        [p.grad for p in weights],
-        torch.rand(3),
+        node(Function, ys[0]),
+        kept,
+        digests(ys),
+        digests(gradients),
+        sum(t.grad is not None for t in wanted),
+        torch.rand((), generator=generator).item(),
     )
 
 
-def two_layers(given, d, *extra, dtype=torch.float32):
+def two_layers(given, d, dtype=torch.float32):
     given.seeded()
-    k = given.integer(3, 6)
-    return nn.Sequential(nn.Linear(d, k), nn.Tanh(), *extra, nn.Linear(k, d)).to(dtype)
+    k = given.integer(2, 4)
+    return nn.Sequential(nn.Linear(d, k), nn.Tanh(), nn.Linear(k, d)).to(dtype)
 
 
-@check.task(points=1.5, section="5.2", names="Weights", parts=True)
+def seed_of(given):
+    return given.integer(0, 2**31)
+
+
+@check.task(points=1.5, section="5.2 and 5.5", names="Weights", parts=True)
 def weights(given, Weights):
-    n, d = given.integer(2, 5), given.integer(2, 5)
+    n, d = given.integer(2, 4), given.integer(2, 4)
     dtype = given.choice([torch.float32, torch.float64])
     x = given.normal(n, d, dtype=dtype)
-    alone = asked(given, Weights, two_layers(given, d, dtype=dtype), x.clone().requires_grad_())
-    layers = [two_layers(given, d, dtype=dtype) for _ in range(2)]
-    amid = asked(given, Weights, two_layers(given, d, dtype=dtype), x.clone().requires_grad_(), layers=layers)
-    return {"a segment alone": alone, "a segment between layers": amid}
+    alone, before, amid, behind = (two_layers(given, d, dtype) for _ in range(4))
+    leaf = x.clone().requires_grad_()
+    return {
+        "data, by autograd.grad": asked(seed_of(given), Weights, alone, [x, *alone.parameters()], by_grad=True),
+        "between layers": asked(seed_of(given), Weights, amid, [leaf, *amid.parameters()], layers=(before, behind)),
+    }
+
+
+class Dropped(nn.Module):
+    """Two layers, and between them dropout that draws from a generator of its own."""
+
+    def __init__(self, net, p):
+        super().__init__()
+        self.net, self.p = net, p
+
+    def forward(self, x, generator):
+        h = self.net[:2](x)
+        return self.net[2](h * (torch.rand(h.shape, generator=generator) > self.p))
 
 
 @check.task(points=1.5, section="5.3", names="Masks", parts=True)
 def masks(given, Masks):
-    n, d = given.integer(4, 6), given.integer(4, 6)
+    n, d = given.integer(3, 4), given.integer(3, 4)
 
-    def noise(x):
-        return x * torch.rand_like(x)
+    def noise(x, generator):
+        return x * torch.rand(x.shape, generator=generator)
+
+    def drawn(fn):
+        generator = torch.Generator()
+        return asked(seed_of(given), Masks, fn, [x.clone().requires_grad_(), generator], generator)
 
     x = given.normal(n, d)
-    dropout = nn.Dropout(given.choice([0.3, 0.5]))
     return {
-        "dropout": asked(given, Masks, two_layers(given, d, dropout), x.clone().requires_grad_()),
-        "noise": asked(given, Masks, noise, x.clone().requires_grad_()),
+        "dropout": drawn(Dropped(two_layers(given, d), given.choice([0.3, 0.5]))),
+        "noise": drawn(noise),
     }
 
 
-@check.task(points=2, section="5.2", names="Arguments", parts=True)
+@check.task(points=2, section="5.2 and 5.4", names="Arguments", parts=True)
 def arguments(given, Arguments):
-    n, d = given.integer(2, 5), given.integer(2, 5)
+    n, d = given.integer(2, 4), given.integer(2, 4)
     power, scale = given.integer(2, 4), given.integer(2, 9)
     a, b, c = (given.normal(n, d) for _ in range(3))
     mask = given.normal(n, d) > 0
 
-    def need(*tensors):
-        return [t.clone().requires_grad_() for t in tensors]
+    def need(t):
+        return t.clone().requires_grad_()
 
-    def two(a, b):
+    def two(*, a, b):
         return (a * b.exp()).sin()
 
-    def numbers(power, a, how, b, scale):
+    def numbers(*, scale, a, how, b, power):
         return (a**power * getattr(torch, how)(b)) / scale
 
-    def masked(a, mask, constant):
+    def masked(*, constant, mask, a):
         return (a * constant).exp().masked_fill(mask, 0.0)
 
-    def outputs(a, b):
-        return (a * b).tanh(), a.exp(), b.square().sum(1)
+    def outputs(*, a, b):
+        return (a * b).tanh(), a.argmax(1), b.square().sum(1)
 
-    a1, b1 = need(a, b)
+    def by_name(fn, **named):
+        return asked(seed_of(given), Arguments, fn, [tuple(named), *named.values()])
+
     return {
-        "two tensors": asked(given, Arguments, two, a1, b1),
-        "numbers and text between tensors": asked(given, Arguments, numbers, power, *need(a), "cos", *need(b), scale),
-        "a mask and a constant": asked(given, Arguments, masked, *need(a), mask, c),
-        "several outputs": asked(given, Arguments, outputs, *need(b, c)),
+        "two tensors": by_name(two, b=need(b), a=need(a)),
+        "numbers and text between tensors": by_name(numbers, power=power, a=need(a), how="cos", b=need(b), scale=scale),
+        "a mask and a constant": by_name(masked, a=need(a), mask=mask, constant=c),
+        "several outputs, one an index": by_name(outputs, a=need(b), b=need(c)),
     }
 
 
-@told("kept bytes", "checkpoints in the forward pass", "runs of each block", "gradients")
-def chain(given, nested, n):
-    d = given.integer(2, 4)
+@told("runs of each block", "checkpoints in the forward pass", "kept bytes", "gradients")
+def chain(seed, given, nested, n):
+    d = given.integer(2, 3)
     given.seeded()
     blocks = [Counted(nn.Sequential(nn.Linear(d, d), nn.Tanh())) for _ in range(n)]
     x = given.normal(given.integer(2, 5), d).requires_grad_()
@@ -178,31 +222,37 @@ def chain(given, nested, n):
     kept, y = kept_nbytes(lambda: nested(counted, blocks, x), weights)
     checkpoints = len(calls)
     y.backward(given.normal(*y.shape))
-    return (kept, checkpoints, [block.calls for block in blocks], [x.grad, *(p.grad for p in weights)])
+    return ([block.calls for block in blocks], checkpoints, kept, digests([x.grad, *(p.grad for p in weights)]))
 
 
 @told("runs")
-def predicted(predict_runs, m):
+def predicted(seed, predict_runs, m):
     return ([predict_runs(m * 2**i) for i in range(4)],)
 
 
 @check.task(points=2, section="5.4", names="nested, predict_runs", cases=3, parts=True)
 def nested(given, nested, predict_runs):
-    n, m = 2 ** given.integer(2, 3), 2 ** given.integer(1, 4)
+    n, m, seed = 2 ** given.integer(2, 3), 2 ** given.integer(1, 4), seed_of(given)
     return {
-        "measured": nested and chain(given, nested, n),
-        "predicted": predicted(predict_runs, m),
+        "measured": nested and chain(seed, given, nested, n),
+        "predicted": predict_runs and predicted(seed, predict_runs, m),
     }
 
 
-@told("runs", "output", "gradients", "buffers")
-def step(fixed, model, inner, x, dy, seed):
-    """Train one step with a repaired snippet: what it gives, and whether it still checkpoints."""
+@told("runs", "outputs", "gradients", "buffers")
+def step(seed, fixed, model, inner, xs, dy):
+    """Train with a repaired snippet: what it gives, and whether it still checkpoints. All calls, then all backwards."""
     torch.manual_seed(seed)
-    y = fixed(model, x)
-    if y.requires_grad:
-        y.backward(dy)
-    return (inner.calls, y.detach(), [p.grad for p in model.parameters()], [b.clone() for b in model.buffers()])
+    ys = [fixed(model, x) for x in xs]
+    for y in ys:
+        if y.requires_grad:
+            y.backward(dy)
+    return (
+        inner.calls,
+        digests(ys),
+        digests(p.grad for p in model.parameters()),
+        digests(model.buffers()),
+    )
 
 
 class Norm(nn.Module):
@@ -226,7 +276,7 @@ class Warmup(nn.Module):
 
 @check.task(points=2, section="What can go wrong", names="found, fixed_a, fixed_b, fixed_c, fixed_d", parts=True)
 def pitfalls(given, found, fixed_a, fixed_b, fixed_c, fixed_d):
-    n, d = given.integer(3, 5), given.integer(3, 5)
+    n, d = given.integer(3, 4), given.integer(3, 4)
     given.seeded()
 
     def linear():
@@ -242,18 +292,22 @@ def pitfalls(given, found, fixed_a, fixed_b, fixed_c, fixed_d):
         return x.clone().requires_grad_()
 
     asked = {
-        "a": (fixed_a, nn.Sequential(a, last[0]), a, x.clone()),
-        "b": (fixed_b, nn.Sequential(b, nn.Dropout(0.4), last[1]), b, needs()),
-        "c": (fixed_c, Norm(c, nn.BatchNorm1d(d), last[2]), c, needs()),
-        "d": (fixed_d, warm, w, needs()),
+        "a": (fixed_a, nn.Sequential(a, last[0]), a, [x.clone()]),
+        "b": (fixed_b, nn.Sequential(b, nn.Dropout(0.4), last[1]), b, [needs()]),
+        "c": (fixed_c, Norm(c, nn.BatchNorm1d(d), last[2]), c, [needs()]),
+        "d": (fixed_d, warm, w, [needs(), needs()]),  # two calls, then backward
     }
-    drawn = {name: (given.normal(n, d), given.integer(0, 2**31)) for name in asked}
+    dys, seeds = ({name: draw() for name in asked} for draw in (lambda: given.normal(n, d), lambda: seed_of(given)))
     numbers = found if isinstance(found, dict) else {}
     return {
         name: case[0]
-        and {"pitfall": numbers.get(name), "repaired": step(*case, *drawn[name]), "steps": getattr(case[1], "steps", 0)}
+        and {
+            "pitfall": f"number {numbers.get(name)}",
+            "repaired": step(seeds[name], *case, dys[name]),
+            "steps": getattr(case[1], "steps", 0),
+        }
         for name, case in asked.items()
     }
 
 
-check.add_quiz(points=1, names="q1, q2, q3, q4", section="5.5")
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="5.1, 5.5 and 5.6")

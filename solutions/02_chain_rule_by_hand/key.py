@@ -40,6 +40,7 @@ def at_the_output(fs, dfs, x):
 
 @told("Every derivative was taken at x. Only the first function's input is x; the second's is a₁ = f₁(x).")
 def at_x(fs, dfs, x):
+    values(fs, x)  # the calls are another matter
     return products([df(x) for df in dfs])
 
 
@@ -74,7 +75,10 @@ def calls_more_often(times):
     return answer
 
 
-for times in range(2, 20):  # how often it is depends on the chain's length, and on how the loop was written
+told("No function was called. The derivatives are taken at the functions' inputs, and these come from calling fs.")(
+    lambda fs, dfs, x: None
+)
+for times in range(2, 15):  # how often it is depends on the chain's length, and on how the loop was written
     told(
         f"A function was called {times} times. Once is enough: keep the inputs in a list on the way forward. That is "
         "memoization."
@@ -340,9 +344,30 @@ def gradient_times_v(loss, x, v):
     return gradient(loss, x)[1] * v
 
 
-@hvp_mistake("The gradient has no graph, so it cannot be differentiated: ask for one with create_graph=True.")
+@hvp_mistake(
+    "What was differentiated second has no graph. The first gradient gets one with create_graph=True, and nothing "
+    "behind it may cut it off (detach, .data, no_grad)."
+)
 def without_graph(loss, x, v):
     x, g = gradient(loss, x)
+    return torch.autograd.grad((g * v).sum(), x)[0]
+
+
+@hvp_mistake(
+    "loss(x) has no graph, because x requires no gradient: differentiate at a copy that does, "
+    "x.detach().requires_grad_()."
+)
+def x_as_it_is(loss, x, v):
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), x)[0]
+
+
+@hvp_mistake(
+    "The gradient was asked for an x that was not the one given to loss: make one copy that requires a gradient, and "
+    "use it in both places."
+)
+def another_x(loss, x, v):
+    (g,) = torch.autograd.grad(loss(x.detach().requires_grad_()), x, create_graph=True)
     return torch.autograd.grad((g * v).sum(), x)[0]
 
 

@@ -74,9 +74,14 @@ told("The event that reaches the peak is missing: it belongs to the moment. Pyth
 told("That is the last moment at which the peak is in use; the first one was asked.")(
     lambda events: alive(events, len(events) - 1 - sums(events)[::-1].index(max(sums(events))))
 )
-told("The right tensors, smallest first. Largest first was asked.")(
-    lambda events: alive(events, peak_moment(events), order=lambda entry: (entry[1], entry[0]))
-)
+for order in (lambda entry: (entry[1], entry[0]), lambda entry: entry[1]):
+    told("The right tensors, smallest first. Largest first was asked.")(
+        lambda events, order=order: alive(events, peak_moment(events), order=order)
+    )
+for order in (lambda entry: -entry[1], lambda entry: (-entry[1], [-ord(letter) for letter in entry[0]])):
+    told("The right tensors, largest first, but two have the same size: these go in the order of their names.")(
+        lambda events, order=order: alive(events, peak_moment(events), order=order)
+    )
 told("The right tensors, in the order in which they were taken. Largest first was asked.")(
     lambda events: alive(events, peak_moment(events), order=lambda entry: 0)
 )
@@ -101,9 +106,14 @@ def block(nbytes, *, rounded=None, small=lambda n: n <= MiB, medium=lambda n: n 
 
 
 told = check.first_block.mistake
+told("A request of exactly 1 MiB was sent to the large pool: rounding leaves it as it is, and 1 MiB is still small.")(
+    lambda n: block(n, small=lambda size: size < MiB)
+)
 told("A multiple of 512 is not rounded up any further.")(lambda n: block(n, rounded=n // 512 * 512 + 512))
-told("Rounded down, or not at all: a request is rounded up to a multiple of 512.")(lambda n: block(n, rounded=n))
-told("A request of exactly 1 MiB still belongs to the small pool.")(lambda n: block(n, small=lambda size: size < MiB))
+for rounding in (lambda n: n, lambda n: n // 512 * 512):
+    told("Rounded down, or not at all: a request is rounded up to a multiple of 512.")(
+        lambda n, rounding=rounding: block(n, rounded=rounding(n))
+    )
 told("A request of exactly 10 MiB gets a segment made to measure: 20 MiB are for those under 10 MiB.")(
     lambda n: block(n, medium=lambda size: size <= 10 * MiB)
 )
@@ -197,6 +207,10 @@ wrong("The largest free block is handed out. Best fit takes the smallest one tha
 wrong(
     "The first free block that fits is handed out. Best fit takes the smallest one that is large enough.", best=ADDRESS
 )
+wrong(
+    "Of two free blocks that fit equally well, the one at the lowest address is handed out.",
+    best=staticmethod(lambda b: (b.size, -b.address)),
+)
 wrong("A request of one pool got a block of the other: small and large requests never share a segment.", any_pool=True)
 wrong("Freed blocks are not merged: free neighbours of one segment become one block.", merges="none")
 wrong("The block is merged with the one behind it, but not with the one in front of it.", merges="right")
@@ -251,6 +265,13 @@ def stops_early(build):
     return found | {"step": run.forward_peak, "phase": "forward"}
 
 
+@told("That is what the activations asked for. Blocks count: rounded up, and with rests that were not cut off.")
+def asked_for(build):
+    run, found = figures(build)
+    asked = (c.owner.nbytes for c in run.at_peak if c.owner.category == "activation")
+    return found | {"activations": sum(asked)}
+
+
 @told("That counts tensors alone, as on a CPU. A GPU counts blocks and workspaces: device 'sim:cuda'.")
 def on_the_cpu(build):
     return figures(build, "cpu")[1]
@@ -284,12 +305,6 @@ def all_activations(build):
 def last_phase(build):
     run, found = figures(build)
     return found | {"phase": run.timeline.changes[-1].phase}
-
-
-@told("Forward and step were exchanged: the step contains the forward pass, so its peak cannot be lower.")
-def exchanged(build):
-    run, found = figures(build)
-    return found | {"forward": run.peak, "step": run.forward_peak}
 
 
 @told("That is the peak of the whole step. `forward` ends where backward begins.")

@@ -35,9 +35,10 @@ def two_equal_peaks(given):
 
 
 def climb(given):
-    """Up, and down again, in another order; some of it stays."""
+    """Up, and down again, in another order; some of it stays. One has an equal, taken later, whose name comes first."""
     sizes = [(f"layer {i}", given.integer(1, 5000)) for i in range(given.integer(4, 9))]
     last = sizes[given.integer(0, 2)]
+    sizes.insert(given.integer(3, len(sizes) - 1), ("input", last[1]))
     events = list(sizes)
     for name, n in reversed(sizes):
         events += [(f"gradient of {name}", n // 2 + 1), (name, -n)] if name != last[0] else []
@@ -87,20 +88,25 @@ class Program:
 
 
 def holes(given, Allocator):
-    """Holes of several sizes between blocks that stay; then requests that fit into more than one."""
+    """Holes of several sizes between blocks that stay, two of them equal; then requests that fit into more than one."""
     program = Program(Allocator)
     sizes = [2 * MiB + 512 * given.integer(0, 300) for _ in range(3)]
     sizes = [sizes[0] + 2 * MiB, sizes[1] + 3 * MiB, sizes[2]]  # neither the first hole nor the largest is the best
     for i, n in enumerate(sizes):
         program.take(f"hole {i}", n)
         program.take(f"wall {i}", 2 * MiB)
+    twin = MiB + 512 * given.integer(1, 300)
+    for i in range(2):
+        program.take(f"twin {i}", twin)
+        program.take(f"twin wall {i}", 2 * MiB)
     program.take("small hole", 1024 * given.integer(100, 300))
     program.take("small wall", 512)
     program.take("small rest", 2 * MiB - 400 * 1024)
-    program.give("hole 0", "hole 1", "hole 2", "small hole")
+    program.give("hole 0", "hole 1", "hole 2", "twin 1", "twin 0", "small hole")
     program.take("x", sizes[2] - 512 * given.integer(0, 9))
     program.take("y", sizes[0] - 512 * given.integer(0, 9))
     program.take("z", 512 * given.integer(1, 50))
+    program.take("t", twin)
     return program.figures
 
 
@@ -222,4 +228,4 @@ def whole_step(given, whole_step):
     return {key: column(found, key) for key in ("forward", "step", "phase", "activations")}
 
 
-check.add_quiz(points=1, names="q1, q2, q3, q4", section="3.6")
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="3.3, 3.5 and 3.6")

@@ -124,6 +124,15 @@ def late(after):
     return logged
 
 
+@contextlib.contextmanager
+def logs_nothing(model):
+    yield []
+
+
+told(
+    "The log is empty. A forward pre-hook is called when a forward begins; a forward hook is called when it ends, and "
+    "not at all if it fails."
+)(logs_nothing)
 told("Hooks stay on the model when the block raises: what comes after `yield` is not reached. try, and finally.")(
     logger(pre_hook, removed_if_all_is_well)
 )
@@ -261,6 +270,10 @@ def by_saver(count=None, parameters=False, stack=True):
     return stored_by
 
 
+told(
+    "No module has any bytes: the dict is empty, or holds zeros, or its keys are no names of model.named_modules(). "
+    "What autograd saves is shown to a pack hook."
+)(lambda model, x: {})
 told("A storage that two ops save was counted twice: count each once, for whoever saved it first.")(by_saver("tensors"))
 told("Parameters were counted. They are saved as views: compare storages with the parameters'.")(
     by_saver(parameters=True)
@@ -335,7 +348,7 @@ def inside_checkpoints(model, x):
 told = check.spill.mistake
 
 
-def spiller(name=None, end="finally", hold=False, swallow=False, to_disk=True):
+def spiller(name=None, end="finally", hold=False, swallow=False, to_disk=True, sweep=False):
     @contextlib.contextmanager
     def spill(folder):
         number, paths, held = itertools.count(), [], []
@@ -362,7 +375,7 @@ def spiller(name=None, end="finally", hold=False, swallow=False, to_disk=True):
                 raise
         finally:
             if end == "finally" or (end == "if all is well" and not failed):
-                for path in paths:
+                for path in Path(folder).iterdir() if sweep else paths:
                     path.unlink(missing_ok=True)
 
     return spill
@@ -376,3 +389,7 @@ told("Nothing is written to the folder: what autograd saves still waits in memor
 told("Every saved tensor needs a file of its own: one overwrote the other.")(spiller(name="saved.pt"))
 told("The tensors are on disk, but in memory, too: something still refers to them.")(spiller(hold=True))
 told("The block's error was swallowed: clean up, and let it be raised on.")(spiller(swallow=True))
+for end in ("finally", "if all is well"):
+    told("A file that was in the folder before the block is gone. Delete the files that you wrote, and no others.")(
+        spiller(sweep=True, end=end)
+    )

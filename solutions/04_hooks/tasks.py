@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -107,7 +108,7 @@ def count_calls(given, count_calls):
 
 
 def _by_name(counts):
-    return {name: list(pair) for name, pair in sorted(counts.items())}
+    return dict(sorted(counts.items())) if isinstance(counts, dict) else counts
 
 
 # ---- Task 4 ----
@@ -161,7 +162,7 @@ def stored_by(given, stored_by):
     def ask(*layers):
         model = nn.Sequential(*layers).to(dtype)
         found = stored_by(model, x)
-        return {name: found.get(name, 0) for name, _ in model.named_modules()}
+        return {name: found.get(name, 0) for name, _ in model.named_modules()} if isinstance(found, dict) else found
 
     frozen = nn.Linear(width, width).requires_grad_(False)
     return {
@@ -173,8 +174,17 @@ def stored_by(given, stored_by):
 
 
 # ---- Task 6 ----
+THEIRS = "notes.txt"  # is in the folder before the block, and belongs to somebody else
+
+
 def files_in(folder):
-    return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+    paths = sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+    return [path for path in paths if path != os.path.join(folder, THEIRS)]
+
+
+def notes_in(folder):
+    path = Path(folder) / THEIRS
+    return path.read_text() if path.is_file() else f"{THEIRS} is gone"
 
 
 @check.task(points=2, section="4.5", cases=2, parts=True)
@@ -199,11 +209,14 @@ def spill(given, spill):
             raise ArithmeticError(on_disk)
         return on_disk, alive, torch.autograd.grad(loss, list(model.parameters()))
 
+    text = f"notes {given.integer(1, 10**6)}"
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / THEIRS).write_text(text)
         with spill(folder):
             on_disk, alive, gradients = step(folder)
-        left = len(files_in(folder))
+        left, notes = len(files_in(folder)), notes_in(folder)
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / THEIRS).write_text(text)
         failed = ["nothing was raised"]
         try:
             with spill(folder):
@@ -211,11 +224,11 @@ def spill(given, spill):
         except Exception as error:
             held = error  # as a notebook does, for its debugger
             failed = [type(held).__name__, held.args == (True,)]
-        left_after_error = len(files_in(folder))
+        left_after_error = [len(files_in(folder)), notes_in(folder)]
     return {
         "gradients, from disk": [on_disk, alive, gradients[0], [g.norm().item() for g in gradients]],
-        "files left after the block": [on_disk, left],
-        "files left after an error": [*failed, left_after_error],
+        "files left after the block": [on_disk, left, notes],
+        "files left after an error": [*failed, *left_after_error],
     }
 
 

@@ -72,3 +72,19 @@ def chain_grads(fs, dfs, x):
         g = g * df(x)
         grads.insert(0, g)
     return grads
+
+
+# %% No function was called
+def chain_grads(fs, dfs, x):
+    grads = [df(x) for df in dfs]
+
+
+# %% returned None. Is a `return` missing?
+def chain_grads(fs, dfs, x):
+    inputs = [x]
+    for f in fs[:-1]:
+        inputs.append(f(inputs[-1]))
+    g, grads = 1.0, []
+    for df, a in zip(dfs[::-1], inputs[::-1]):
+        g = g * df(a)
+        grads.insert(0, g)

@@ -31,7 +31,7 @@ def predict_units(activation, layers):
     return 1 + {"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] * layers
 
 
-# %% ask for one with create_graph=True
+# %% The first gradient gets one with create_graph=True
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x)
@@ -62,3 +62,23 @@ def hvp(loss, x, v):
 
 def predict_units(activation, layers):
     return {"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] * layers
+
+
+# %% because x requires no gradient
+def hvp(loss, x, v):
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), x)[0]
+
+
+# %% nothing behind it may cut it off
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad((g.detach() * v).sum(), x)[0]
+
+
+# %% use it in both places
+def hvp(loss, x, v):
+    y = loss(x.clone().requires_grad_())
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), x)[0]

@@ -283,3 +283,31 @@ class Allocator(BrokenAllocator):
             if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
                 self.blocks.remove(block)
                 self.reserved -= block.size
+
+
+# %% Of two free blocks that fit equally well
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(reversed(fitting), key=lambda b: b.size, default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size

@@ -55,3 +55,21 @@ def alive_at_peak(events):
         else:
             there[name] = nbytes
     return list(there.items())
+
+
+# %% in the order of their names
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    there = {}
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        there[name] = there.get(name, 0) + nbytes
+    return sorted(((k, n) for k, n in there.items() if n), key=lambda entry: entry[1], reverse=True)
+
+
+# %% two have the same size
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    there = {}
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        there[name] = there.get(name, 0) + nbytes
+    return sorted(((k, n) for k, n in there.items() if n), key=lambda entry: (entry[1], entry[0]), reverse=True)

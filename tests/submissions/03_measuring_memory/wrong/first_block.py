@@ -7,7 +7,7 @@ def first_block(nbytes):
     return {"rounded": rounded, "pool": "large", "segment": segment, "allocated": rounded}
 
 
-# %% still belongs to the small pool
+# %% pool, segment: A request of exactly 1 MiB was sent to the large pool
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     pool = "small" if rounded < MiB else "large"
@@ -61,4 +61,14 @@ def first_block(nbytes):
     pool = "small" if rounded <= MiB else "large"
     segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
     cut = segment - rounded >= 512
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% Rounded down, or not at all
+def first_block(nbytes):
+    rounded = nbytes // 512 * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
     return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}

@@ -66,3 +66,9 @@ def logged(model):
         yield log
     finally:
         [handle.remove() for handle in handles]
+
+
+# %% a block that ends, a block that fails: The log is empty
+@contextmanager
+def logged(model):
+    yield []

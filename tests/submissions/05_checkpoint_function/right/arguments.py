@@ -1,24 +1,22 @@
-# %% a mark where a tensor goes
+# %% two dicts, and a sum of products
 class Arguments(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, *args):
+    def forward(ctx, fn, names, *values):
+        named = dict(zip(names, values))
         ctx.fn = fn
-        ctx.pattern = [None if torch.is_tensor(a) else (a,) for a in args]
-        ctx.save_for_backward(*filter(torch.is_tensor, args))
-        return fn(*args)
+        ctx.names = names
+        ctx.plain = {k: v for k, v in named.items() if not torch.is_tensor(v)}
+        ctx.tensors = [k for k in names if k not in ctx.plain]
+        ctx.save_for_backward(*[named[k] for k in ctx.tensors])
+        return fn(**named)
 
     @staticmethod
     def backward(ctx, *dys):
-        tensors = iter(ctx.saved_tensors)
-        args = []
-        for mark in ctx.pattern:
-            if mark is None:
-                t = next(tensors)
-                args.append(t.detach().requires_grad_() if t.requires_grad else t)
-            else:
-                args.append(mark[0])
+        copies = {}
+        for k, t in zip(ctx.tensors, ctx.saved_tensors):
+            copies[k] = t.detach().requires_grad_() if t.requires_grad else t
         with torch.enable_grad():
-            ys = ctx.fn(*args)
+            ys = ctx.fn(**copies, **ctx.plain)
             ys = ys if isinstance(ys, tuple) else (ys,)
-            sum((y * dy).sum() for y, dy in zip(ys, dys)).backward()
-        return (None,) + tuple(getattr(a, "grad", None) for a in args)
+            sum((y * dy).sum() for y, dy in zip(ys, dys) if y.is_floating_point()).backward()
+        return (None, None) + tuple(copies[k].grad if k in copies else None for k in ctx.names)

@@ -1,37 +1,39 @@
-# %% with fork_rng
+# %% a twin of the generator
 class Masks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.state = torch.random.get_rng_state()
-        ctx.fn = fn
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.twin = fn, generator.clone_state()
         ctx.save_for_backward(x)
-        return fn(x)
-
-    @staticmethod
-    def backward(ctx, dy):
-        (x,) = ctx.saved_tensors
-        x = x.detach().requires_grad_()
-        with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            torch.random.set_rng_state(ctx.state)
-            torch.autograd.backward([ctx.fn(x)], [dy])
-        return None, x.grad
-
-
-# %% the library's picture of the surroundings
-from ckptlib.recompute.surroundings import Surroundings
-
-
-class Masks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn, ctx.picture = fn, Surroundings(True, (x,))
-        ctx.save_for_backward(x)
-        return fn(x)
+        return fn(x, generator)
 
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
-        with ctx.picture.again(), torch.enable_grad():
-            y = ctx.fn(x)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.twin)
         y.backward(dy)
-        return None, x.grad
+        return None, x.grad, None
+
+
+# %% one tensor more to save, and try and finally
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.run = fn
+        ctx.generator = generator
+        ctx.save_for_backward(x)
+        ctx.state = generator.get_state().clone()
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        leaf = x.detach().clone().requires_grad_()
+        found = ctx.generator.get_state()
+        try:
+            ctx.generator.set_state(ctx.state)
+            with torch.enable_grad():
+                (ctx.run(leaf, ctx.generator) * dy).sum().backward()
+        finally:
+            ctx.generator.set_state(found)
+        return None, leaf.grad, None

@@ -1,10 +1,10 @@
-# %% Only the first output's gradient
+# %% names and values in a row
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):
         ctx.fn = fn
-        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
         ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
+        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
         return fn(*args)
 
     @staticmethod
@@ -14,118 +14,184 @@ class Arguments(torch.autograd.Function):
             args.insert(i, value)
         with torch.enable_grad():
             ys = ctx.fn(*args)
-        torch.autograd.backward(ys if isinstance(ys, Tensor) else ys[0], dys[0])
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        torch.autograd.backward(ys, dys)
         return None, *(a.grad if isinstance(a, Tensor) else None for a in args)
+
+
+# %% leave it out, with its dy
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        torch.autograd.backward(ys, dys)
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% Only the first output's gradient
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        torch.autograd.backward(ys[0], dys[0])
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
 
 
 # %% in another order than they had
 class Arguments(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, *args):
-        ctx.fn = fn
-        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
-        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
-        return fn(*args)
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
 
     @staticmethod
     def backward(ctx, *dys):
-        args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
-        args += ctx.rest.values()
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        values += ctx.rest.values()
         with torch.enable_grad():
-            ys = ctx.fn(*args)
-        torch.autograd.backward([ys] if isinstance(ys, Tensor) else ys, dys)
-        return None, *(a.grad if isinstance(a, Tensor) else None for a in args)
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
 
 
 # %% a mask of booleans cannot
 class Arguments(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, *args):
-        ctx.fn = fn
-        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
-        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
-        return fn(*args)
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
 
     @staticmethod
     def backward(ctx, *dys):
-        args = [t.detach().requires_grad_(True) for t in ctx.saved_tensors]
+        values = [t.detach().requires_grad_() for t in ctx.saved_tensors]
         for i, value in ctx.rest.items():
-            args.insert(i, value)
+            values.insert(i, value)
         with torch.enable_grad():
-            ys = ctx.fn(*args)
-        torch.autograd.backward([ys] if isinstance(ys, Tensor) else ys, dys)
-        return None, *(a.grad if isinstance(a, Tensor) else None for a in args)
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
 
 
 # %% Only the first tensor has its gradient
 class Arguments(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, *args):
-        ctx.fn = fn
-        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
-        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
-        return fn(*args)
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
 
     @staticmethod
     def backward(ctx, *dys):
-        args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
         for i, value in ctx.rest.items():
-            args.insert(i, value)
+            values.insert(i, value)
         with torch.enable_grad():
-            ys = ctx.fn(*args)
-        torch.autograd.backward([ys] if isinstance(ys, Tensor) else ys, dys)
-        grads = [a.grad if isinstance(a, Tensor) else None for a in args]
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        grads = [v.grad if isinstance(v, Tensor) else None for v in values]
         first = next(i for i, g in enumerate(grads) if g is not None)
-        return None, *(g if i == first else None for i, g in enumerate(grads))
+        return None, None, *(g if i == first else None for i, g in enumerate(grads))
 
 
 # %% ctx.save_for_backward is the place
 class Arguments(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, *args):
-        ctx.fn, ctx.args = fn, args
-        return fn(*args)
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names, ctx.values = fn, names, values
+        return fn(**dict(zip(names, values)))
 
     @staticmethod
     def backward(ctx, *dys):
-        args = [a.detach().requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in ctx.args]
+        values = [v.detach().requires_grad_(v.requires_grad) if isinstance(v, Tensor) else v for v in ctx.values]
         with torch.enable_grad():
-            ys = ctx.fn(*args)
-        torch.autograd.backward([ys] if isinstance(ys, Tensor) else ys, dys)
-        return None, *(a.grad if isinstance(a, Tensor) else None for a in args)
-
-
-# %% it should take any number of them
-class Arguments(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn = fn
-        ctx.save_for_backward(x)
-        return fn(x)
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
 
 
 # %% That is PyTorch's checkpoint
 class Arguments:
     @staticmethod
-    def apply(fn, *args):
-        return checkpoint(fn, *args, use_reentrant=False)
+    def apply(fn, names, *values):
+        return checkpoint(fn, use_reentrant=False, **dict(zip(names, values)))
 
 
 # %% one entry for each argument of apply
 class Arguments(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, *args):
-        ctx.fn = fn
-        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
-        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
-        return fn(*args)
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
 
     @staticmethod
     def backward(ctx, *dys):
-        args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
         for i, value in ctx.rest.items():
-            args.insert(i, value)
+            values.insert(i, value)
         with torch.enable_grad():
-            ys = ctx.fn(*args)
-        torch.autograd.backward([ys] if isinstance(ys, Tensor) else ys, dys)
-        return None, *(a.grad for a in args if isinstance(a, Tensor))
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% one entry for each argument of apply
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad for v in values if isinstance(v, Tensor))

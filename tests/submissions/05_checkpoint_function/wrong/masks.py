@@ -1,117 +1,162 @@
+# %% They come from `generator`
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
+        ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *dys):
+        args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            args.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(*args)
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        torch.autograd.backward(ys, dys)
+        return None, *(a.grad if isinstance(a, Tensor) else None for a in args)
+
+
+class Masks(Arguments):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.rng = torch.get_rng_state()
+        return Arguments.forward(ctx, fn, *args)
+
+    @staticmethod
+    def backward(ctx, *dys):
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.rng)
+        try:
+            return Arguments.backward(ctx, *dys)
+        finally:
+            torch.set_rng_state(now)
+
+
 # %% drew other random numbers
 class Masks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn = fn
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
         ctx.save_for_backward(x)
-        return fn(x)
+        return fn(x, generator)
 
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
         with torch.enable_grad():
-            y = ctx.fn(x)
+            y = ctx.fn(x, ctx.generator)
         y.backward(dy)
-        return None, x.grad
+        return None, x.grad, None
 
 
 # %% Put back the state that was there
 class Masks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn, ctx.rng = fn, torch.get_rng_state()
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator, ctx.state = fn, generator, generator.get_state()
         ctx.save_for_backward(x)
-        return fn(x)
+        return fn(x, generator)
 
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
-        torch.set_rng_state(ctx.rng)
+        ctx.generator.set_state(ctx.state)
         with torch.enable_grad():
-            y = ctx.fn(x)
+            y = ctx.fn(x, ctx.generator)
         y.backward(dy)
-        return None, x.grad
+        return None, x.grad, None
 
 
 # %% stands where forward began
 class Masks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn, ctx.rng = fn, torch.get_rng_state()
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator, ctx.state = fn, generator, generator.get_state()
         ctx.save_for_backward(x)
-        return fn(x)
+        return fn(x, generator)
 
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
-        torch.set_rng_state(ctx.rng)
+        ctx.generator.set_state(ctx.state)
         with torch.enable_grad():
-            y = ctx.fn(x)
-        torch.set_rng_state(ctx.rng)
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(ctx.state)
         y.backward(dy)
-        return None, x.grad
+        return None, x.grad, None
 
 
 # %% Seeding makes both runs equal
 class Masks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn = fn
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator.manual_seed(0)
         ctx.save_for_backward(x)
-        torch.manual_seed(0)
-        return fn(x)
+        return fn(x, generator)
 
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
-        torch.manual_seed(0)
+        ctx.generator.manual_seed(0)
         with torch.enable_grad():
-            y = ctx.fn(x)
+            y = ctx.fn(x, ctx.generator)
         y.backward(dy)
-        return None, x.grad
+        return None, x.grad, None
 
 
 # %% remembered after the first run
 class Masks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn = fn
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
         ctx.save_for_backward(x)
-        y = fn(x)
-        ctx.rng = torch.get_rng_state()
+        y = fn(x, generator)
+        ctx.state = generator.get_state()
         return y
 
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
-        now = torch.get_rng_state()
-        torch.set_rng_state(ctx.rng)
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
         with torch.enable_grad():
-            y = ctx.fn(x)
-        torch.set_rng_state(now)
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
         y.backward(dy)
-        return None, x.grad
+        return None, x.grad, None
 
 
 # %% the weights have no gradient
 class Masks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn, ctx.rng = fn, torch.get_rng_state()
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator, ctx.state = fn, generator, generator.get_state()
         ctx.save_for_backward(x)
-        return fn(x)
+        return fn(x, generator)
 
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
-        with torch.random.fork_rng(), torch.enable_grad():
-            torch.set_rng_state(ctx.rng)
-            y = ctx.fn(x)
-        return None, torch.autograd.grad(y, x, dy)[0]
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        return None, torch.autograd.grad(y, x, dy)[0], None
 
 
 # %% Nothing is checkpointed
 class Masks(torch.autograd.Function):
     @classmethod
-    def apply(cls, fn, x):
-        return fn(x)
+    def apply(cls, fn, x, generator):
+        return fn(x, generator)
+
+
+# %% That is PyTorch's checkpoint
+class Masks:
+    @staticmethod
+    def apply(fn, x, generator):
+        return checkpoint(fn, x, generator, use_reentrant=False)

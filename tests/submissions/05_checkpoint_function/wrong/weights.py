@@ -1,78 +1,132 @@
-# %% it was asked for x
+# %% here that was x alone
 class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, torch.autograd.grad(y, x, dy)[0], *[None for _ in weights]
+
+
+# %% it is given the weights as well
+class Twelve(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x):
         ctx.fn = fn
         ctx.save_for_backward(x)
         return fn(x)
 
+
+class Weights(Twelve):
     @staticmethod
     def backward(ctx, dy):
         x = ctx.saved_tensors[0].detach().requires_grad_()
         with torch.enable_grad():
             y = ctx.fn(x)
-        return None, torch.autograd.grad(y, x, dy)[0]
+        torch.autograd.backward(y, dy)
+        return None, x.grad
 
 
-# %% not detached
+# %% nothing is returned for the weights
 class Weights(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
+    def forward(ctx, fn, x, *weights):
         ctx.fn = fn
-        ctx.save_for_backward(x)
+        ctx.save_for_backward(x, *weights)
         return fn(x)
 
     @staticmethod
     def backward(ctx, dy):
-        (x,) = ctx.saved_tensors
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
         with torch.enable_grad():
             y = ctx.fn(x)
-        x.retain_grad()
+        torch.autograd.backward(y, dy)
+        return (None, x.grad) + (None,) * len(weights)
+
+
+# %% is added once more
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
         y.backward(dy)
-        return None, x.grad
+        return None, x.grad, *[w.grad for w in weights]
+
+
+# %% x requires no gradient here: it is data
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, [x, *weights], dy)
 
 
 # %% Nothing is checkpointed
 class Weights:
     @staticmethod
-    def apply(fn, x):
+    def apply(fn, x, *weights):
         return fn(x)
 
 
 # %% That is PyTorch's checkpoint
 class Weights(torch.autograd.Function):
     @staticmethod
-    def apply(fn, x):
+    def apply(fn, x, *weights):
         return checkpoint(fn, x, use_reentrant=True)
 
 
 # %% That is PyTorch's checkpoint
 class Weights:
     @staticmethod
-    def apply(fn, x):
+    def apply(fn, x, *weights):
         return ck.checkpoint(fn, x, use_reentrant=False)
 
 
 # %% The segment ran once
 class Weights(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
+    def forward(ctx, fn, x, *weights):
         with torch.enable_grad():
             ctx.x = x.detach().requires_grad_()
             ctx.y = fn(ctx.x)
+        ctx.weights = weights
         return ctx.y.detach()
 
     @staticmethod
     def backward(ctx, dy):
-        ctx.y.backward(dy)
-        return None, ctx.x.grad
+        return None, *torch.autograd.grad(ctx.y, [ctx.x, *ctx.weights], dy)
 
 
 # %% ctx.save_for_backward is the place
 class Weights(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn, ctx.x = fn, x
+    def forward(ctx, fn, x, *weights):
+        ctx.fn, ctx.x, ctx.weights = fn, x, weights
         return fn(x)
 
     @staticmethod
@@ -80,53 +134,71 @@ class Weights(torch.autograd.Function):
         x = ctx.x.detach().requires_grad_()
         with torch.enable_grad():
             y = ctx.fn(x)
-        y.backward(dy)
-        return None, x.grad
-
-
-# %% one entry for each argument
-class Weights(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, fn, x):
-        ctx.fn = fn
-        ctx.save_for_backward(x)
-        return fn(x)
-
-    @staticmethod
-    def backward(ctx, dy):
-        x = ctx.saved_tensors[0].detach().requires_grad_()
-        with torch.enable_grad():
-            ctx.fn(x).backward(dy)
-        return None, None
+        return None, *torch.autograd.grad(y, [x, *ctx.weights], dy)
 
 
 # %% dy was forgotten
 class Weights(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
+    def forward(ctx, fn, x, *weights):
         ctx.fn = fn
-        ctx.save_for_backward(x)
+        ctx.save_for_backward(x, *weights)
         return fn(x)
 
     @staticmethod
     def backward(ctx, dy):
-        x = ctx.saved_tensors[0].detach().requires_grad_()
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
         with torch.enable_grad():
-            ctx.fn(x).sum().backward()
-        return None, x.grad
+            y = ctx.fn(x).sum()
+        return None, *torch.autograd.grad(y, [x, *weights])
 
 
-# %% The second run recorded no graph
+# %% for all that is computed from it
 class Weights(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, fn, x):
+    def forward(ctx, fn, x, *weights):
         ctx.fn = fn
-        ctx.save_for_backward(x)
+        ctx.save_for_backward(x, *weights)
         return fn(x)
 
     @staticmethod
     def backward(ctx, dy):
-        x = ctx.saved_tensors[0].detach().requires_grad_()
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad((y * dy).sum(), [x, *weights])
+
+
+# %% has no graph
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
         y = ctx.fn(x)
-        y.backward(dy)
-        return None, x.grad
+        return None, *torch.autograd.grad(y, [x, *weights], dy)
+
+
+# %% then one for each weight
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return torch.autograd.grad(y, [x, *weights], dy)
