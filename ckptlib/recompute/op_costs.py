@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import SAC_IGNORED_OPS
 from torch.utils.flop_counter import flop_registry
@@ -22,6 +23,7 @@ class Cost(NamedTuple):
     op: Any
     flops: int
     nbytes: int  # what keeping its results takes
+    again: bool = True  # whether a checkpoint that keeps nothing runs it again: what follows the last save, it does not
 
 
 def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
@@ -29,15 +31,22 @@ def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
     recorder = _Costs()
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     inside = any(isinstance(t, torch._subclasses.FakeTensor) for t in tensors_in(args))
-    with torch.random.fork_rng(), nullcontext() if inside else fake, recorder:
+    saving = saved_tensors_hooks(recorder.save, lambda tensor: tensor)
+    with torch.random.fork_rng(), nullcontext() if inside else fake, recorder, saving:
         segment(*args if inside else [fake.from_tensor(a) if isinstance(a, Tensor) else a for a in args])
-    return recorder.costs
+    needed = recorder.needed or len(recorder.costs)  # nothing saved: without gradients nobody can tell
+    return [cost._replace(again=i < needed) for i, cost in enumerate(recorder.costs)]
 
 
 class _Costs(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.costs: list[Cost] = []
+        self.needed = 0  # so many ops had run when the last tensor was saved: early stop leaves the others out
+
+    def save(self, tensor: Tensor) -> Tensor:
+        self.needed = len(self.costs)
+        return tensor
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         out = func(*args, **(kwargs or {}))

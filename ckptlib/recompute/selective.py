@@ -73,6 +73,7 @@ class Selective:
     def __call__(self) -> tuple[Any, Any]:
         decide, around = self.policy.start()
         ran: dict[Any, bool] = {}
+        drawn: list[Any] = []  # random ops that are kept: they draw nothing in the second run
 
         def checked(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             verdict = decide(ctx, op, *args, **kwargs)
@@ -81,6 +82,13 @@ class Selective:
             keep = verdict in (SAVE, CheckpointPolicy.PREFER_SAVE, True)
             ran[op] = ran.get(op, False) or keep
             self.kept += keep
+            if _draws(op, args, kwargs):
+                if drawn and not keep:
+                    raise PolicyError(
+                        f"{op} is recomputed, but {drawn[0]} before it is kept and draws nothing in the second run: "
+                        "the random numbers would be others. Keep both, or neither"
+                    )
+                drawn.extend([op] * keep)
             return SAVE if verdict is True else RECOMPUTE if verdict is False else verdict
 
         def after() -> None:
@@ -89,6 +97,15 @@ class Selective:
 
         keeping, restoring = create_selective_checkpoint_contexts(checked)
         return _Around(keeping, around, after), restoring
+
+
+def _draws(op: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether the op takes random numbers. Fused attention is tagged so, too, but draws for its dropout alone."""
+    if torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ()):
+        return False
+    arguments = op._schema.arguments
+    given = {a.name: a.default_value for a in arguments} | dict(zip((a.name for a in arguments), args, strict=False))
+    return (given | kwargs).get("dropout_p") != 0
 
 
 class _Around(TorchDispatchMode):
@@ -203,7 +220,7 @@ def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
     The segment is run once on fake tensors to learn its costs; it must run the same ops each time.
     """
     costs = segment_costs(segment, *args)
-    candidates = [i for i, cost in enumerate(costs) if cost.flops]
+    candidates = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
     if not candidates:
         raise PolicyError("nothing in this segment has FLOPs to spare: a budget has nothing to choose from")
     smallest = min(costs[i].nbytes for i in candidates)

@@ -116,6 +116,20 @@ def test_offload_policies_are_refused():
         run(lambda ctx, op, *args, **kwargs: CheckpointPolicy.MUST_CPU_OFFLOAD)
 
 
+def test_a_random_op_is_not_recomputed_after_one_that_is_kept():
+    """The kept one draws nothing in the second run, so the next draws its numbers: another mask, without a word."""
+    block, args = make()
+    first = iter([True])
+    for policy in (
+        by_module(block, "attention"),
+        lambda ctx, op, *a, **k: op is aten.native_dropout.default and next(first, False),
+    ):
+        with pytest.raises(CkptError, match="native_dropout.default is recomputed, but .* before it is kept"):
+            checkpoint(block, *args, use_reentrant=False, context_fn=selective(policy))
+    for policy in (by_op(aten.native_dropout.default), by_op(aten.addmm.default)):  # all are kept, or none
+        checkpoint(block, *args, use_reentrant=False, context_fn=selective(policy)).sum().backward()
+
+
 @pytest.mark.parametrize("wrong", [lambda: by_op(), lambda: by_op("mm"), lambda: by_op(aten.detach.default)])
 def test_other_mistakes_with_ops(wrong):
     with pytest.raises(CkptError):
@@ -128,11 +142,11 @@ def test_other_mistakes():
     with pytest.raises(CkptError, match="given no module"):
         by_module(Mlp())
     x = torch.randn(4, 16)
-    with pytest.raises(CkptError, match="keeps nothing: the smallest result takes 256 B"):
-        by_budget(255, Mlp(), x)
+    with pytest.raises(CkptError, match="keeps nothing: the smallest result takes 1,024 B"):
+        by_budget(1023, Mlp(), x)  # the last product's 256 B would fit, but early stop leaves it out
     with pytest.raises(CkptError, match="nothing in this segment has FLOPs"):
         by_budget(1000, torch.sin, x)
-    policy = by_budget(1000, Mlp(), x)
+    policy = by_budget(1024, Mlp(), x)
     with pytest.raises(
         CkptError, match="makes 256 B, but it was aten.addmm.default that makes 1,024 B when the budget"
     ):
@@ -154,13 +168,14 @@ def test_costs_of_a_segment_by_hand():
     assert costs[aten.addmm.default].flops == 2 * 4 * 16 * 64
 
 
-@pytest.mark.parametrize("budget", [256, 300, 500, 700, 1024, 1500, 5000])
+@pytest.mark.parametrize("budget", [256, 300, 500, 740, 1024, 1500, 5000])
 def test_a_budget_is_spent_in_the_best_way(budget):
     """Against all subsets."""
     model = nn.Sequential(nn.Linear(16, 64), nn.Linear(64, 16), nn.Linear(16, 30), nn.Linear(30, 16))
     x = torch.randn(4, 16)
     costs = segment_costs(model, x)
-    dear = [i for i, c in enumerate(costs) if c.flops]
+    dear = [i for i, c in enumerate(costs) if c.flops and c.again]
+    assert len(dear) == 3  # the last product is not run again: no saved tensor depends on it
     fitting = [s for n in range(5) for s in combinations(dear, n) if sum(costs[i].nbytes for i in s) <= budget]
     most = max(sum(costs[i].flops for i in s) for s in fitting)
     chosen = by_budget(budget, model, x).chosen
@@ -211,7 +226,7 @@ def test_the_report_is_what_a_real_run_keeps_and_what_torchs_counter_counts(way)
     makers = {
         "op": lambda f, *x: by_op(aten.addmm.default),
         "module": lambda f, *x: by_module(f, "narrow"),
-        "budget": lambda f, *x: by_budget(2000, f, *x),
+        "budget": lambda f, *x: by_budget(2048, f, *x),
         "no FLOPs": lambda f, *x: by_op(aten.gelu.default),
     }
     model, x = Mlp(), torch.randn(8, 16, requires_grad=True)
@@ -243,4 +258,4 @@ def test_a_module_that_checkpoints_selectively_can_be_copied_and_pickled():
         for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
             twin.context.kept = 0
             checkpoint(twin, x, use_reentrant=False, context_fn=twin.context).sum().backward()
-            assert twin.context.kept == 2, policy
+            assert twin.context.kept == (1 if policy.__class__.__name__ == "_ByIndex" else 2), policy

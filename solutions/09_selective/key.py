@@ -1,0 +1,344 @@
+"""What is known about wrong answers to assignment 9, and what to say to each."""
+
+from itertools import combinations
+
+import torch
+from tasks import LARGE, check
+from torch.utils.checkpoint import CheckpointPolicy
+
+from ckptlib.recompute.op_costs import segment_costs
+
+aten = torch.ops.aten
+SAVE, AGAIN = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE
+
+# ---- Task 1: price ----
+
+
+def about_price(message, flops=None, nbytes=None, per_byte=None):
+    """A wrong formula for some of the three numbers; nothing is said about the others."""
+
+    def wrong(*sizes):
+        return tuple(formula and formula(*sizes) for formula in (flops, nbytes, per_byte))
+
+    check.price.mistake(message)(wrong)
+
+
+TWO = "A sum of products takes a multiplication and an addition for each of its terms: two FLOPs, not one."
+about_price(TWO, flops=lambda b, m, i, k, size: b * m * i * k, per_byte=lambda b, m, i, k, size: i / size)
+about_price(
+    "The batch is missing: b pairs of matrices are multiplied, and there are b results.",
+    flops=lambda b, m, i, k, size: 2 * m * i * k,
+    nbytes=lambda b, m, i, k, size: m * k * size,
+)
+about_price(
+    "Those are elements. How many bytes has each?",
+    nbytes=lambda b, m, i, k, size: b * m * k,
+    per_byte=lambda b, m, i, k, size: 2 * i,
+)
+FLOAT32 = "That is for numbers of four bytes. Here a number has `itemsize` bytes."
+about_price(FLOAT32, nbytes=lambda b, m, i, k, size: 4 * b * m * k, per_byte=lambda b, m, i, k, size: i / 2)
+about_price(
+    "Those are the factors' bytes. What is kept or recomputed is the result, (b, m, k).",
+    nbytes=lambda b, m, i, k, size: b * (m * i + i * k) * size,
+    per_byte=lambda b, m, i, k, size: 2 * m * k / ((m + k) * size),
+)
+about_price(
+    "The result has no inner dimension: it is summed over. Its shape is (b, m, k).",
+    nbytes=lambda b, m, i, k, size: b * m * i * k * size,
+    per_byte=lambda b, m, i, k, size: 2 / size,
+)
+about_price(
+    "Upside down: that is bytes for each FLOP.",
+    per_byte=lambda b, m, i, k, size: size / (2 * i),
+)
+about_price(
+    "It was rounded down. per_byte need not be a whole number: divide with /.",
+    per_byte=lambda b, m, i, k, size: 2 * i // size,
+)
+
+# ---- Task 2: predict ----
+
+
+def about_predict(ends, message, wrong):
+    """A wrong prediction for chains that end so. wrong(layers, last, kept) -> (counted as kept, as run again)."""
+
+    @check.predict.mistake(message)
+    def predict(rows, widths, kept, asked, itemsize):
+        if asked != ends:
+            return None
+        last = len(widths) - 2
+        held, again = wrong(set(range(last + 1)), last, set(kept))
+        return (
+            sum(rows * widths[i + 1] * itemsize for i in held),
+            sum(2 * rows * widths[i] * widths[i + 1] for i in again),
+        )
+
+
+STOPS = (
+    "The last product does not run again: after it nobody saves anything, so early stop ends the recomputation "
+    "before it."
+)
+OUTPUT = "The last layer's result is the segment's output. It is alive anyway, and is not counted."
+about_predict("linear", STOPS, lambda every, last, kept: (kept - {last}, every - kept))
+about_predict("linear", OUTPUT, lambda every, last, kept: (kept, every - kept - {last}))
+about_predict("linear", f"{STOPS} {OUTPUT}", lambda every, last, kept: (kept, every - kept))
+NEEDED = "A GELU follows the last product, and saves its input: here the last product runs again, unless it is kept."
+about_predict("gelu", NEEDED, lambda every, last, kept: (kept, every - kept - {last}))
+about_predict(
+    "gelu",
+    f"{NEEDED} And its result is not the output.",
+    lambda every, last, kept: (kept - {last}, every - kept - {last}),
+)
+for ends in ("gelu", "linear"):
+    inside = (lambda last: set()) if ends == "gelu" else (lambda last: {last})
+    about_predict(
+        ends,
+        "Those are the FLOPs of the products that are kept. Recomputed are the others.",
+        lambda every, last, kept, inside=inside: (kept - inside(last), kept - inside(last)),
+    )
+    about_predict(
+        ends,
+        "The bytes are those of the results that are not kept.",
+        lambda every, last, kept, inside=inside: (every - kept - inside(last), every - kept - inside(last)),
+    )
+    about_predict(
+        ends,
+        "A kept result is handed out, its product does not run again. The others do.",
+        lambda every, last, kept, inside=inside: (kept - inside(last), every - inside(last)),
+    )
+    about_predict(
+        ends,
+        "Products in front of a kept result run again, too: their own results are needed, by a GELU and for a weight.",
+        lambda every, last, kept, inside=inside: (
+            kept - inside(last),
+            {i for i in every - inside(last) if i > max(kept - inside(last))},
+        ),
+    )
+
+
+def scaled(message, of_bytes, of_flops):
+    """Right but for the size of a number, or the FLOPs of a product."""
+
+    @check.predict.mistake(message)
+    def predict(rows, widths, kept, ends, itemsize):
+        layers = range(len(widths) - (1 if ends == "gelu" else 2))
+        held = [i for i in layers if i in kept]
+        again = [i for i in layers if i not in kept]
+        return (
+            sum(of_bytes(rows, widths[i], widths[i + 1], itemsize) for i in held),
+            sum(of_flops(rows, widths[i], widths[i + 1]) for i in again),
+        )
+
+
+scaled(
+    "That is for numbers of four bytes. Here a number has `itemsize` bytes.",
+    lambda n, d, k, size: 4 * n * k,
+    lambda n, d, k: 2 * n * d * k,
+)
+scaled(TWO, lambda n, d, k, size: n * k * size, lambda n, d, k: n * d * k)
+scaled(
+    "Those are the bytes of the layers' inputs. Layer i goes from widths[i] to widths[i + 1]; its result is kept.",
+    lambda n, d, k, size: n * d * size,
+    lambda n, d, k: 2 * n * d * k,
+)
+
+# ---- Task 3: policies ----
+FAMILIES = (aten.mm, aten.addmm, aten.bmm, aten.baddbmm)
+
+
+def is_product(op):
+    return op.overloadpacket in FAMILIES
+
+
+def large(ctx):
+    return torch.is_tensor(ctx.op_output) and ctx.op_output.nbytes >= LARGE
+
+
+def about_policy(message, a=None, b=None):
+    """Wrong policies: (ctx, op) -> verdict. Nothing is said about the other."""
+
+    def full(decide):
+        return decide and (lambda ctx, op, *args, **kwargs: decide(ctx, op))
+
+    check.policies.mistake(message, full(a), full(b))
+
+
+NOTHING = (
+    "Nothing is kept. Two things do that in silence: comparing op with a family, aten.mm, where its member "
+    "aten.mm.default runs (op.overloadpacket is the family); and MUST_CPU_OFFLOAD, which eager mode recomputes."
+)
+about_policy(NOTHING, a=lambda ctx, op: AGAIN, b=lambda ctx, op: AGAIN)
+about_policy(
+    "A product's result is recomputed, everything else is kept: MUST_CPU_OFFLOAD recomputes in eager mode, and "
+    "PREFER_SAVE for all other ops keeps views, GELU and softmax.",
+    b=lambda ctx, op: CheckpointPolicy.MUST_CPU_OFFLOAD if is_product(op) and large(ctx) else SAVE,
+)
+EVERYTHING = (
+    "Every result is kept, also those that no derivative asks for: that holds more than no checkpoint. "
+    "PREFER_RECOMPUTE is the verdict for everything else."
+)
+about_policy(EVERYTHING, a=lambda ctx, op: SAVE, b=lambda ctx, op: SAVE)
+about_policy(
+    "Only mm and addmm are kept. Batched products are products, too: bmm and baddbmm.",
+    a=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) else AGAIN,
+    b=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) and large(ctx) else AGAIN,
+)
+for some in ((aten.mm,), (aten.addmm,)):
+    about_policy(
+        "Only some of the products are kept: there are four, mm, addmm, bmm and baddbmm.",
+        a=lambda ctx, op, some=some: SAVE if op.overloadpacket in some else AGAIN,
+    )
+about_policy(
+    "The size decides, whoever made the result: GELU and views are kept, too. It is for products alone.",
+    b=lambda ctx, op: SAVE if large(ctx) else AGAIN,
+)
+about_policy(
+    "Every product is kept, whatever its size. ctx.op_output is the result; ask for its nbytes.",
+    b=lambda ctx, op: SAVE if is_product(op) else AGAIN,
+)
+about_policy(
+    "A result of exactly LARGE bytes is to be kept: LARGE or more.",
+    b=lambda ctx, op: SAVE if is_product(op) and ctx.op_output.nbytes > LARGE else AGAIN,
+)
+about_policy(
+    "Elements were counted, not bytes: nbytes, not numel.",
+    b=lambda ctx, op: SAVE if is_product(op) and ctx.op_output.numel() >= LARGE else AGAIN,
+)
+about_policy(
+    "The small ones are kept, and the large ones recomputed: it is the other way round.",
+    b=lambda ctx, op: SAVE if is_product(op) and not large(ctx) else AGAIN,
+)
+
+# ---- Task 4: choose ----
+told = check.choose.mistake
+
+
+def by(order):
+    """Greedy, in this order of (flops, nbytes)."""
+
+    def choose(costs, budget):
+        kept = []
+        for i in sorted(range(len(costs)), key=lambda i: order(*costs[i])):
+            if costs[i][0] and sum(costs[j][1] for j in [*kept, i]) <= budget:
+                kept.append(i)
+        return kept
+
+    return choose
+
+
+def all_of(costs):
+    return [kept for n in range(len(costs) + 1) for kept in combinations(range(len(costs)), n)]
+
+
+def best(key, room=lambda total, budget: total <= budget):
+    """key(flops spared, bytes), the larger the better."""
+
+    def choose(costs, budget):
+        def total(kept, which):
+            return sum(costs[i][which] for i in kept)
+
+        fitting = [kept for kept in all_of(costs) if room(total(kept, 1), budget)]
+        return list(max(fitting, key=lambda kept: key(total(kept, 0), total(kept, 1))))
+
+    return choose
+
+
+for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops):
+    told(
+        "Greedy, by FLOPs or by FLOPs per byte, is not the best choice: a dear result can leave no room for two that "
+        "together spare more (section 9.4). Try all choices."
+    )(by(order))
+told("The smallest results first: what they cost in FLOPs was not asked. Try all choices.")(
+    by(lambda flops, nbytes: nbytes)
+)
+told("In the order of the list, as long as they fit: that is one choice of many. Try all of them.")(
+    by(lambda flops, nbytes: 0)
+)
+told("A result that costs 0 FLOPs is kept: it takes bytes, and spares nothing. Among equals, the fewest bytes.")(
+    best(lambda flops, nbytes: (flops, nbytes))
+)
+told("The results to recompute were returned. `kept` are the indices of those to keep.")(
+    lambda costs, budget: sorted(set(range(len(costs))) - set(best(lambda f, n: (f, -n))(costs, budget)))
+)
+for fits in (lambda nbytes, budget: True, lambda nbytes, budget: nbytes <= budget):
+    told("The budget is exceeded: not each result alone, but all that are kept together take at most `budget` bytes.")(
+        lambda costs, budget, fits=fits: [i for i, (flops, n) in enumerate(costs) if flops and fits(n, budget)]
+    )
+told("Bytes and FLOPs are mixed up: costs are (flops, nbytes), and the budget is for bytes.")(
+    lambda costs, budget: best(lambda f, n: (f, -n))([(nbytes, flops) for flops, nbytes in costs], budget)
+)
+told("The fullest budget is not the aim: spare the most FLOPs, and of those choices take the fewest bytes.")(
+    best(lambda flops, nbytes: (nbytes, flops))
+)
+
+# ---- Task 5: policy_for ----
+told = check.policy_for.mistake
+right_choice = best(lambda flops, nbytes: (flops, -nbytes))
+
+
+def by_place(choice, candidate=lambda cost: cost.flops and cost.again):
+    """Like the reference, with another choice, or other candidates."""
+
+    def policy_for(segment, args, budget):
+        costs = segment_costs(segment, *args)
+        places = [i for i, cost in enumerate(costs) if candidate(cost)]
+        kept = {places[i] for i in choice([costs[i][1:3] for i in places], budget)}
+        asked = iter(range(len(costs)))
+        return lambda ctx, op, *args, **kwargs: SAVE if next(asked) in kept else AGAIN
+
+    return policy_for
+
+
+def by_shape(segment, args, budget):
+    """Keeps every product whose result is as large as a chosen one."""
+    costs = [cost for cost in segment_costs(segment, *args) if cost.flops and cost.again]
+    kept = {costs[i].nbytes for i in right_choice([cost[1:3] for cost in costs], budget)}
+    return lambda ctx, op, *args, **kwargs: SAVE if is_product(op) and ctx.op_output.nbytes in kept else AGAIN
+
+
+def first_fit(segment, args, budget):
+    """Keeps products as they come, as long as there is room."""
+    left = [budget]
+
+    def policy(ctx, op, *args, **kwargs):
+        if not is_product(op) or ctx.op_output.nbytes > left[0]:
+            return AGAIN
+        left[0] -= ctx.op_output.nbytes
+        return SAVE
+
+    return policy
+
+
+def never_counts_others(segment, args, budget):
+    """Places among all ops, but counted among products."""
+    costs = segment_costs(segment, *args)
+    places = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
+    kept = {places[i] for i in right_choice([costs[i][1:3] for i in places], budget)}
+    asked = iter(range(len(costs)))
+    return lambda ctx, op, *args, **kwargs: SAVE if is_product(op) and next(asked) in kept else AGAIN
+
+
+told(
+    "The last product was priced as if it ran again. Early stop leaves it out (`again` is False): keeping it spares "
+    "nothing, and its bytes are missing elsewhere."
+)(by_place(right_choice, lambda cost: cost.flops))
+for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops):
+    told(
+        "Greedy: a dear result left no room for two that together spare more (section 9.4). Use the choice of task 4."
+    )(by_place(by(order)))
+told(
+    "A result was recognised by its size. Another one is as large, and it is kept, too: count, and know results by "
+    "their place."
+)(by_shape)
+told("Results are kept as they come, as long as there is room. Price them first, then choose.")(first_fit)
+told("Every product is kept, whatever the budget: choose some of them.")(
+    lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE if is_product(op) else AGAIN
+)
+for lost in (lambda *_: lambda ctx, op, *args, **kwargs: AGAIN, never_counts_others):
+    told(
+        "What was chosen is not kept. Places count all ops that the policy is asked about: is it counted once for "
+        "every question, before anything else?"
+    )(lost)
+told("Everything is kept. PREFER_RECOMPUTE is the verdict for what was not chosen.")(
+    lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE
+)

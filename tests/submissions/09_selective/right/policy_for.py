@@ -1,0 +1,17 @@
+# %% counts products alone
+def policy_for(segment, args, budget):
+    products = [c for c in segment_costs(segment, *args) if c.flops]
+    prices = [(c.flops if c.again else 0, c.nbytes) for c in products]
+    verdicts = iter([i in choose(prices, budget) for i in range(len(prices))])
+
+    def policy(ctx, op, *args, **kwargs):
+        return op.overloadpacket in PRODUCTS and next(verdicts)
+
+    return policy
+
+
+# %% the library's knapsack
+def policy_for(segment, args, budget):
+    from ckptlib.recompute.selective import by_budget
+
+    return by_budget(budget, segment, *args).start()[0]

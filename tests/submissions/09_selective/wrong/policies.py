@@ -1,0 +1,50 @@
+# %% Two things do that in silence
+policy_a = broken_a
+policy_b = lambda ctx, op, *args, **kwargs: op in PRODUCTS and ctx.op_output.nbytes >= LARGE
+
+
+# %% MUST_CPU_OFFLOAD recomputes in eager mode
+def policy_a(ctx, op, *args, **kwargs):
+    return CheckpointPolicy.MUST_SAVE if op.overloadpacket in PRODUCTS else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def policy_b(ctx, op, *args, **kwargs):
+    if op.overloadpacket in PRODUCTS and ctx.op_output.nbytes >= LARGE:
+        return CheckpointPolicy.MUST_CPU_OFFLOAD
+    return CheckpointPolicy.PREFER_SAVE
+
+
+# %% that no derivative asks for
+policy_a = lambda ctx, op, *args, **kwargs: CheckpointPolicy.PREFER_SAVE
+policy_b = broken_b
+
+
+# %% Batched products are products, too
+def policy_a(ctx, op, *args, **kwargs):
+    return op in (aten.mm.default, aten.addmm.default)
+
+
+def policy_b(ctx, op, *args, **kwargs):
+    return policy_a(ctx, op) and ctx.op_output.nbytes >= LARGE
+
+
+# %% The size decides, whoever made the result
+def policy_b(ctx, op, *args, **kwargs):
+    large = isinstance(ctx.op_output, torch.Tensor) and ctx.op_output.nbytes >= LARGE
+    return CheckpointPolicy.MUST_SAVE if large else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% Every product is kept, whatever its size
+policy_b = policy_a
+
+
+# %% LARGE or more
+def policy_b(ctx, op, *args, **kwargs):
+    keep = op.overloadpacket in PRODUCTS and ctx.op_output.nbytes > LARGE
+    return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% nbytes, not numel
+def policy_b(ctx, op, *args, **kwargs):
+    keep = op.overloadpacket in PRODUCTS and ctx.op_output.numel() >= LARGE
+    return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE

@@ -1,0 +1,41 @@
+# %% two FLOPs, not one
+def price(b, m, inner, k, itemsize):
+    flops = b * m * k * inner
+    nbytes = b * m * k * itemsize
+    return flops, nbytes, flops / nbytes
+
+
+# %% The batch is missing
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * m * inner * k, m * k * itemsize
+    return flops, nbytes, flops / nbytes
+
+
+# %% numbers of four bytes
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * b * m * inner * k, 4 * b * m * k
+    return flops, nbytes, inner / 2
+
+
+# %% What is kept or recomputed is the result
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * b * m * inner * k, b * (m * inner + inner * k) * itemsize
+    return flops, nbytes, flops / nbytes
+
+
+# %% How many bytes has each
+def price(b, m, inner, k, itemsize):
+    flops, elements = 2 * b * m * inner * k, b * m * k
+    return flops, elements, flops / elements
+
+
+# %% Upside down
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * b * m * inner * k, b * m * k * itemsize
+    return flops, nbytes, nbytes / flops
+
+
+# %% It was rounded down
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * b * m * inner * k, b * m * k * itemsize
+    return flops, nbytes, flops // nbytes
