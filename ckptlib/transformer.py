@@ -67,7 +67,7 @@ class Attention(nn.Module):
         return self.proj(y.transpose(0, 1).reshape(t, n, d))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        # Scaling and masking inside the product: as ops of their own, each would save a matrix of T x T per head.
+        # Scaling and masking inside the product: as an op of its own, each would make a matrix of T x T per head more.
         scores = torch.baddbmm(mask, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5)
         return dropout(scores.softmax(-1), self.p, self.training) @ v
 

@@ -1,0 +1,343 @@
+"""What is known about wrong answers to assignment 8, and what to say to each."""
+
+import torch
+from tasks import check
+from torch.nn import functional as F
+
+# ---- Task 1: layer_terms ----
+
+told = check.layer_terms.mistake
+
+
+def terms(s, b, h, a, ffn, itemsize, activation, mask=1, wide=None, inputs=True, **changed):
+    """The reference, with a mistake."""
+    e, sbh, square = itemsize, s * b * h, a * s * s * b
+    wide = wide or {"gelu": 2, "relu": 1}[activation]
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": (3 + inputs) * e * sbh,
+        "square": (2 * e + mask) * square,
+        "projection": (e + mask) * sbh,
+        "mlp": (e * inputs + mask) * sbh + wide * e * s * b * ffn,
+    }
+    return found | changed
+
+
+told("A mask of 1 byte for each element was taken to have the activation's dtype, as F.dropout keeps it on a CPU.")(
+    lambda *args: terms(*args, mask=args[5])
+)
+told("The dropout's mask is missing: 1 byte for each element.")(lambda *args: terms(*args, mask=0))
+told("ReLU keeps its output, and that is narrow's input: one wide tensor, not two.")(
+    lambda *args: {"mlp": terms(*args, wide=2)["mlp"]}
+)
+told("GELU keeps its input, and narrow keeps GELU's output: two wide tensors, not one.")(
+    lambda *args: {"mlp": terms(*args, wide=1)["mlp"]}
+)
+told("Here ReLU and GELU are the wrong way round: GELU needs its input, and narrow its output besides.")(
+    lambda *args: {"mlp": terms(*args, wide={"gelu": 1, "relu": 2}[args[6]])["mlp"]}
+)
+told("The hidden layer is ffn wide here, not 4h.")(
+    lambda *args: {"mlp": terms(*args[:4], 4 * args[2], *args[5:])["mlp"]}
+)
+told("A number has itemsize bytes, not always 2.")(lambda *args: terms(*args[:5], 2, args[6]))
+told("Every sequence of the batch keeps its own: multiply by b.")(lambda *args: terms(args[0], 1, *args[2:]))
+told("A linear layer keeps its input: that of widen is missing.")(
+    lambda *args: {"mlp": terms(*args, inputs=False)["mlp"]}
+)
+told("Three were counted of four: the QKV layer's input, Q, K and V.")(
+    lambda *args: {"qkv": terms(*args, inputs=False)["qkv"]}
+)
+
+
+@told("Every head has a matrix of its own: multiply by a.")
+def one_head(s, b, h, a, *rest):
+    return {"square": terms(s, b, h, 1, *rest)["square"]}
+
+
+@told("The matrix is s x s: the square is missing.")
+def not_squared(s, *rest):
+    return {"square": terms(s, *rest)["square"] // s}
+
+
+@told("The dropout's output is a tensor of its own, beside softmax's: the product with V keeps it.")
+def two_of_three(*args):
+    found = terms(*args)
+    return {"square": found["square"] // (2 * args[5] + 1) * (args[5] + 1)}
+
+
+@told("There are two LayerNorms, each with an input of its own.")
+def one_norm(*args):
+    return {"norms": terms(*args)["norms"] // 2}
+
+
+@told("The statistics of the norms were to be left out.")
+def with_statistics(s, b, *rest):
+    found = terms(s, b, *rest)
+    return {"norms": found["norms"] + 4 * s * b * rest[3]}
+
+
+@told("Q, K and V are three views of one storage of three times sbh numbers: it counts once.")
+def views_three_times(*args):
+    return {"qkv": terms(*args)["qkv"] // 4 * 10}
+
+
+# ---- Task 2: crossover ----
+
+told = check.crossover.mistake
+
+
+def sequence(layers, h, a, s):
+    return layers * (34 * s * h + 5 * a * s * s)
+
+
+@told("More, not as much: the answer is the first number beyond the point where both sides are equal.")
+def as_much(layers, h, a, s, n):
+    return {"tokens": 34 * h // (5 * a), "batch": 16 * n // sequence(layers, h, a, s), "vocabulary": layers * h // 3}
+
+
+@told("Every head has a matrix of its own: h/a decides, the width of one head, not h.")
+def without_heads(layers, h, a, s, n):
+    return {"tokens": 34 * h // 5 + 1}
+
+
+@told("All layers keep activations: multiply by the layers.")
+def one_layer(layers, h, a, s, n):
+    return {"batch": 16 * n // sequence(1, h, a, s) + 1, "vocabulary": h // 3 + 1}
+
+
+@told("The training state is 16 bytes for each parameter: 2 and 2 for parameter and gradient, 12 for the optimizer.")
+def state_of_12(layers, h, a, s, n):
+    return {"batch": 12 * n // sequence(layers, h, a, s) + 1}
+
+
+@told("The training state is 16 bytes for each parameter: gradients belong to it.")
+def state_of_14(layers, h, a, s, n):
+    return {"batch": 14 * n // sequence(layers, h, a, s) + 1}
+
+
+@told("The training state is 16 bytes for each parameter, not the parameters alone.")
+def state_of_2(layers, h, a, s, n):
+    return {"batch": 2 * n // sequence(layers, h, a, s) + 1}
+
+
+@told("8 bytes for each parameter is bfloat16 throughout. Here moments are float32, and there are master weights.")
+def state_of_8(layers, h, a, s, n):
+    return {"batch": 8 * n // sequence(layers, h, a, s) + 1}
+
+
+@told("Nothing is recomputed here: the square is kept, too.")
+def without_the_square(layers, h, a, s, n):
+    return {"batch": 16 * n // (layers * 34 * s * h) + 1}
+
+
+@told("Three tensors of the vocabulary's width: logits, log-softmax and its gradient.")
+def logits_alone(layers, h, a, s, n):
+    return {"vocabulary": layers * h + 1}
+
+
+@told("Three tensors of the vocabulary's width: logits, log-softmax and its gradient. Two were counted.")
+def two_tensors(layers, h, a, s, n):
+    return {"vocabulary": layers * h // 2 + 1}
+
+
+@told("Under full recomputation a layer keeps its input alone, 2sbh.")
+def whole_layers(layers, h, a, s, n):
+    return {"vocabulary": layers * (34 * h + 5 * a * s) // 6 + 1}
+
+
+@told("Under full recomputation a layer keeps its input alone, 2sbh: 34sbh is selective recomputation.")
+def selective_layers(layers, h, a, s, n):
+    return {"vocabulary": layers * 34 * h // 6 + 1}
+
+
+# ---- Task 3: attend ----
+
+told = check.attend.mistake
+
+
+def attention(scores, drop, at_zero=False):
+    def attend(q, k, v, mask, p):
+        probabilities = scores(q, k, mask).softmax(-1)
+        return (drop(probabilities, p) if p or at_zero else probabilities) @ v
+
+    return attend
+
+
+def native(x, p):
+    return torch.native_dropout(x, p, True)[0]
+
+
+def inside(q, k, mask):
+    return torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5)
+
+
+def scaled_q(q, k, mask):
+    return (q * q.shape[-1] ** -0.5) @ k.mT + mask
+
+
+def filled(q, k, mask):
+    return (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(mask < 0, float("-inf"))
+
+
+def wasteful(q, k, mask):
+    return ((q * q.shape[-1] ** -0.5) @ k.mT).masked_fill(mask < 0, float("-inf"))
+
+
+FIRST_Q = "A second Q (or K) is kept: it was scaled into a new tensor, and the old one shares its storage with others. "
+told(FIRST_Q + "Scale the scores, by a number.")(attention(scaled_q, native))
+told("masked_fill keeps its mask of s x s, and so does where. Adding a mask keeps nothing.")(attention(filled, native))
+told("The dropout's mask is kept in the activation's dtype, as F.dropout does on a CPU. Which op keeps 1 byte each?")(
+    attention(inside, F.dropout)
+)
+told("A mask and an output of dropout are kept, though p is 0: is native_dropout called then? It keeps them anyway.")(
+    attention(inside, native, at_zero=True)
+)
+told("All three of the wasteful version's extras are still kept.")(attention(wasteful, F.dropout, at_zero=True))
+told(FIRST_Q + "And F.dropout's mask is too wide.")(attention(scaled_q, F.dropout))
+told(FIRST_Q + "And masked_fill keeps its mask.")(attention(wasteful, native))
+told("masked_fill keeps its mask, and F.dropout a wide one.")(attention(filled, F.dropout))
+told("The scores are not divided by √d.")(attention(lambda q, k, mask: q @ k.mT + mask, native))
+told("The scores were divided by d, not by √d.")(attention(lambda q, k, mask: q @ k.mT / q.shape[-1] + mask, native))
+told("The mask was left out: every token looks at every other.")(
+    attention(lambda q, k, mask: q @ k.mT * q.shape[-1] ** -0.5, native)
+)
+told("Nothing is dropped.")(attention(inside, lambda x, p: x))
+told("Dropout divides what it keeps by 1 - p, so that the mean stays what it was.")(
+    attention(inside, lambda x, p: x * (torch.rand_like(x) > p))
+)
+
+
+@told("Each token's weights sum to 1: softmax runs over the last dimension, the tokens that are looked at.")
+def over_the_wrong_dimension(q, k, v, mask, p):
+    return inside(q, k, mask).softmax(1) @ v
+
+
+@told("That is fused attention, which was not allowed here; and on a CPU, with dropout, it computes op by op.")
+def fused(q, k, v, mask, p):
+    return F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask, dropout_p=p)[0]
+
+
+# ---- Task 4: largest_batch ----
+
+told = check.largest_batch.mistake
+
+
+def batches(layers, h, a, s, v, n, nbytes, strategy, state=14, update=22, norm=4, head=6, kept=None, up=False):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h, **(kept or {})}[strategy]
+    one = layers * layer + norm * s * h + head * s * v
+    if update * n > nbytes:
+        return 0
+    room = nbytes - state * n
+    return -(-room // one) if up else room // one
+
+
+def mistaken(message, **change):
+    told(message)(lambda **given: batches(**given, **change))
+
+
+mistaken("The update was forgotten: it needs 22 bytes for each parameter, whatever the batch.", update=0)
+mistaken("There are no gradients yet when the head runs backward: 14 bytes for each parameter, not 16.", state=16)
+mistaken("The optimizer's 12 bytes for each parameter are there all the time: 14 with the parameter.", state=2)
+mistaken("The parameters themselves have 2 bytes each, beside the optimizer's 12.", state=12)
+for update in (22, 0):
+    mistaken(
+        "22 bytes for each parameter are the update's. When the head runs backward there are 14, and the batch's.",
+        state=22,
+        update=update,
+    )
+mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each, and one was counted.", head=2)
+mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each, and two were counted.", head=4)
+mistaken("Logits, log-softmax and its gradient grow with the batch, too: they were forgotten.", head=0)
+mistaken("Logits in mixed precision are bfloat16 here: three tensors of 2 bytes each.", head=12)
+mistaken("The 4sh bytes around the last norm were forgotten.", norm=0)
+mistaken("Rounded up. The last batch must fit as a whole: round down.", up=True)
+
+
+@told("Full recomputation keeps each layer's input, 2sbh; selective keeps 34sbh; none the square besides.")
+def another_kept(**given):
+    s, h = given["s"], given["h"]
+    return batches(**given, kept={"selective": 5 * given["a"] * s * s, "full": 34 * s * h})
+
+
+@told("Every layer keeps activations: multiply by the layers.")
+def one_layer_alone(**given):
+    return batches(**given | {"layers": 1})
+
+
+@told("At least one sequence was assumed to fit. If none does, the largest batch is 0.")
+def at_least_one(**given):
+    return max(1, batches(**given))
+
+
+# ---- Task 5: audit ----
+
+told = check.audit.mistake
+GB, GIB = 10**9, 2**30
+
+
+def verdict(number, layers, hidden, units=(("GB", GB), ("GiB", GIB)), near=None):
+    decimals = len(number.split(".")[1])
+    for what, times in (("one layer", 1), ("all layers", layers)):
+        for unit, nbytes in units:
+            x = times * hidden / nbytes
+            if f"{x:.{decimals}f}" == number if near is None else near(x, float(number)):
+                return f"{what}, {unit}"
+    return "neither"
+
+
+def audited(number, layers, width, ffn, tokens, hidden=8, swiglu=8, unit=GIB, **how):
+    one = hidden * tokens * width
+    return {
+        "hidden_gib": one / unit,
+        "swiglu_gib": swiglu * tokens * ffn / unit,
+        "means": verdict(number, layers, one, **how),
+    }
+
+
+told("A bfloat16 has 2 bytes: 4 were counted.")(lambda **c: audited(**c, hidden=16, swiglu=16))
+told("A bfloat16 has 2 bytes: elements were counted.")(lambda **c: audited(**c, hidden=4) | {"swiglu_gib": None})
+told("GiB is 2³⁰ bytes: this one is in GB.")(lambda **c: audited(**c, unit=GB) | {"means": None})
+told("A SwiGLU keeps four tensors of its width: gate, SiLU of gate, up, and their product.")(
+    lambda **c: {"swiglu_gib": audited(**c, swiglu=2)["swiglu_gib"]}
+)
+told("A SwiGLU keeps four tensors of its width, not three: gate, SiLU of gate, up, and their product.")(
+    lambda **c: {"swiglu_gib": audited(**c, swiglu=6)["swiglu_gib"]}
+)
+told("Exactly half: elements for bytes, or two tensors? A SwiGLU keeps four: gate, SiLU of gate, up, their product.")(
+    lambda **c: {"swiglu_gib": audited(**c, swiglu=4)["swiglu_gib"]}
+)
+told("The SwiGLU is ffn wide, not 4 · width.")(
+    lambda **c: {"swiglu_gib": audited(**c | {"ffn": 4 * c["width"]})["swiglu_gib"]}
+)
+told("The hidden layer of the claim is 4 · width, not ffn, and not width.")(
+    lambda **c: {"hidden_gib": audited(**c, hidden=2)["hidden_gib"]}
+)
+told("The hidden layer of the claim is 4 · width wide: ffn is the real model's.")(
+    lambda **c: {"hidden_gib": 2 * c["tokens"] * c["ffn"] / GIB}
+)
+told("One layer was asked: all layers were counted.")(
+    lambda **c: {name: c["layers"] * x for name, x in audited(**c).items() if name != "means"}
+)
+told("GB and GiB are the wrong way round.")(
+    lambda **c: {"means": audited(**c, units=(("GiB", GB), ("GB", GIB)))["means"]}
+)
+told("Only GB was tried: the label may be wrong, and the number GiB.")(
+    lambda **c: {"means": audited(**c, units=(("GB", GB),))["means"]}
+)
+told("The printed number is rounded: compare after rounding to as many decimals, not exactly.")(
+    lambda **c: {"means": audited(**c, near=lambda x, y: x == y)["means"]}
+)
+told("That is too generous: 7 % lie between GB and GiB. Round to as many decimals as the number has.")(
+    lambda **c: {"means": audited(**c, near=lambda x, y: abs(x - y) < 0.1 * y)["means"]}
+)
+
+
+@told("All layers were never tried: the number may be layers times too large.")
+def one_layer_only(number, **c):
+    return {"means": audited(number, **c | {"layers": 1})["means"]}
+
+
+@told('If no product fits, the answer is "neither".')
+def never_neither(**c):
+    means = audited(**c)["means"]
+    return {"means": "all layers, GiB" if means == "neither" else means}

@@ -1,0 +1,71 @@
+# %% this one is in GB
+def audit(number, layers, width, ffn, tokens):
+    hidden, decimals, means = 8 * tokens * width, len(number.split(".")[1]), "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{times * hidden / nbytes:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 1e9, "swiglu_gib": 8 * tokens * ffn / 1e9, "means": means}
+
+
+# %% compare after rounding
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GB": 10**9, "GiB": 2**30}.items():
+            if times * hidden / nbytes == float(number):
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% four tensors of its width, not three
+def audit(number, layers, width, ffn, tokens):
+    hidden, decimals, means = 8 * tokens * width, len(number.split(".")[1]), "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{times * hidden / nbytes:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 6 * tokens * ffn / 2**30, "means": means}
+
+
+# %% the wrong way round
+def audit(number, layers, width, ffn, tokens):
+    hidden, decimals, means = 8 * tokens * width, len(number.split(".")[1]), "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GiB": 10**9, "GB": 2**30}.items():
+            if f"{times * hidden / nbytes:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% ffn is the real model's
+def audit(number, layers, width, ffn, tokens):
+    hidden, decimals, means = 2 * tokens * ffn, len(number.split(".")[1]), "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{times * 8 * tokens * width / nbytes:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 4 * hidden / 2**30, "means": means}
+
+
+# %% too generous
+def audit(number, layers, width, ffn, tokens):
+    import math
+
+    hidden = 8 * tokens * width
+    means = "neither"
+    for what, times in (("all layers", layers), ("one layer", 1)):
+        for unit, nbytes in (("GiB", 2**30), ("GB", 10**9)):
+            if math.isclose(times * hidden / nbytes, float(number), rel_tol=0.09):
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% elements for bytes, or two tensors
+def audit(number, layers, width, ffn, tokens):
+    hidden, decimals, means = 8 * tokens * width, len(number.split(".")[1]), "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{times * hidden / nbytes:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 4 * tokens * ffn / 2**30, "means": means}

@@ -1,0 +1,46 @@
+# %% The update was forgotten
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    return max(0, (nbytes - 14 * n) // (layers * layer + 4 * s * h + 6 * s * v))
+
+
+# %% There are no gradients yet
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    if nbytes < 22 * n:
+        return 0
+    return (nbytes - 16 * n) // (layers * layer + 4 * s * h + 6 * s * v)
+
+
+# %% they were forgotten
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    if nbytes < 22 * n:
+        return 0
+    return (nbytes - 14 * n) // (layers * layer + 4 * s * h)
+
+
+# %% and one was counted
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    return 0 if nbytes < 22 * n else (nbytes - 14 * n) // (layers * layer + 4 * s * h + 2 * s * v)
+
+
+# %% round down
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    import math
+
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    return 0 if nbytes < 22 * n else math.ceil((nbytes - 14 * n) / (layers * layer + 4 * s * h + 6 * s * v))
+
+
+# %% 22 bytes for each parameter are the update's
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    return max(0, (nbytes - 22 * n) // (layers * layer + 4 * s * h + 6 * s * v))
+
+
+# %% Full recomputation keeps each layer's input
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 5 * a * s * s, "full": 34 * s * h}[strategy]
+    return 0 if nbytes < 22 * n else (nbytes - 14 * n) // (layers * layer + 4 * s * h + 6 * s * v)

@@ -1,0 +1,111 @@
+# %% taken to have the activation's dtype
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x, p, f = s * b * h * itemsize, b * a * s * s * itemsize, s * b * ffn * itemsize
+    return {
+        "norms": 2 * x,
+        "qkv": 4 * x,
+        "square": 3 * p,
+        "projection": 2 * x,
+        "mlp": 2 * x + f * (2 if activation == "gelu" else 1),
+    }
+
+
+# %% one wide tensor, not two
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 4 * itemsize * x,
+        "square": (2 * itemsize + 1) * a * s * s * b,
+        "projection": (itemsize + 1) * x,
+        "mlp": (itemsize + 1) * x + 2 * itemsize * s * b * ffn,
+    }
+
+
+# %% two wide tensors, not one
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 4 * itemsize * x,
+        "square": (2 * itemsize + 1) * a * s * s * b,
+        "projection": (itemsize + 1) * x,
+        "mlp": (itemsize + 1) * x + itemsize * s * b * ffn,
+    }
+
+
+# %% ffn wide here, not 4h
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 4 * itemsize * x,
+        "square": (2 * itemsize + 1) * a * s * s * b,
+        "projection": (itemsize + 1) * x,
+        "mlp": (itemsize + 1) * x + (8 if activation == "gelu" else 4) * itemsize * x,
+    }
+
+
+# %% not always 2
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    wide = 2 if activation == "gelu" else 1
+    return {
+        "norms": 4 * x,
+        "qkv": 8 * x,
+        "square": 5 * a * s * s * b,
+        "projection": 3 * x,
+        "mlp": 3 * x + 2 * wide * s * b * ffn,
+    }
+
+
+# %% multiply by a
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    wide = 2 if activation == "gelu" else 1
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 4 * itemsize * x,
+        "square": (2 * itemsize + 1) * s * s * b,
+        "projection": (itemsize + 1) * x,
+        "mlp": (itemsize + 1) * x + wide * itemsize * s * b * ffn,
+    }
+
+
+# %% multiply by b
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * h
+    wide = 2 if activation == "gelu" else 1
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 4 * itemsize * x,
+        "square": (2 * itemsize + 1) * a * s * s,
+        "projection": (itemsize + 1) * x,
+        "mlp": (itemsize + 1) * x + wide * itemsize * s * ffn,
+    }
+
+
+# %% a tensor of its own, beside softmax's
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    wide = 2 if activation == "gelu" else 1
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 4 * itemsize * x,
+        "square": (itemsize + 1) * a * s * s * b,
+        "projection": (itemsize + 1) * x,
+        "mlp": (itemsize + 1) * x + wide * itemsize * s * b * ffn,
+    }
+
+
+# %% Three were counted of four
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    wide = 2 if activation == "gelu" else 1
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 3 * itemsize * x,
+        "square": (2 * itemsize + 1) * a * s * s * b,
+        "projection": (itemsize + 1) * x,
+        "mlp": (itemsize + 1) * x + wide * itemsize * s * b * ffn,
+    }
