@@ -3,10 +3,11 @@
 #   make lab                      open the book in JupyterLab
 #   make test                     run every test
 #   make lint                     ruff
-#   make bench                    run the benchmarks, one script per claim
+#   make bench                    run the benchmarks, one script per claim, and write their table into the book
 #   make book                     run the chapters and write their outputs
 #   make classroom                a course day on twenty sample submissions, in a temporary folder
 #   make exercises                make exercises/ from solutions/
+#   make site                     the book as web pages: .site/index.html, readable without a network
 #   PYTHON=python3.12 make test   choose the interpreter that .venv is made with
 #   make test ARGS="-k doctor"    pass options on to pytest (and, with lab, to JupyterLab)
 
@@ -19,11 +20,11 @@ RUN := .venv/bin/python
 INSTALLING := .venv-installing
 INSTALLED := .venv/.installed
 
-.PHONY: lab test lint bench book exercises classroom
+.PHONY: lab test lint bench book exercises classroom site
 
 lab: $(INSTALLED)
 	PATH="$$PWD/.venv/bin:$$PATH" $(RUN) -m jupyterlab --ServerApp.root_dir="$$PWD" \
-		--LabApp.default_url=/lab/tree/book/00_setup_check.ipynb \
+		--LabApp.default_url=/lab/tree/$$($(RUN) -m ckptlib.start) \
 		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
 		$$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS)
 
@@ -35,16 +36,21 @@ lint: $(INSTALLED)
 	$(RUN) -m ruff check .
 
 bench: $(INSTALLED)
-	@for script in tests/bench/*.py; do echo "== $$script"; $(RUN) "$$script" || exit 1; done
+	$(RUN) tests/bench/rows.py $(ARGS)
 
 book: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(RUN) -m ckptlib.book $$(ls book/[0-9][0-9]_*.ipynb | grep -v /00_)
+	OMP_NUM_THREADS=1 $(RUN) -m ckptlib.book $$(ls book/[0-9][0-9]_*.ipynb | grep -v /00_) book/claims.ipynb
 
 exercises: $(INSTALLED)
 	$(RUN) -m ckptlib.grading.release
 
 classroom: $(INSTALLED)
 	$(RUN) tests/classroom.py $(ARGS)
+
+# Nothing runs: pages show the outputs that are committed. A warning is an error.
+site: $(INSTALLED)
+	$(RUN) -m sphinx -q -W --keep-going -c book . .site $(ARGS)
+	@echo "Open .site/index.html"
 
 
 # ---- .venv ----
@@ -90,5 +96,5 @@ endif
 	@echo "Installing into .venv. The first time takes some minutes."
 	@rm -f $(INSTALLED) && touch $(INSTALLING)
 	@if [ -n "$(FAULT)" ] || [ ! -e .venv ]; then "$(PYTHON)" -m venv --clear .venv; fi
-	@$(RUN) -m pip install --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@$(RUN) -m pip install --disable-pip-version-check -c constraints.txt -e '.[test,site]'
 	@pwd -P > $(INSTALLING) && mv $(INSTALLING) $(INSTALLED)

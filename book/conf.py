@@ -1,0 +1,157 @@
+"""How is the static site made? Sphinx reads book/, exercises/ and the library's docstrings; nothing is executed.
+
+`make site` writes it to .site/, readable from the disk without a network. Notebooks keep the outputs that are
+committed. What Jupyter shows and a page cannot, a widget, is marked by a note.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+project = "Remember or Recompute"
+author = "The Remember or Recompute authors"
+copyright = f"{author}. Text: CC BY 4.0. Code: MIT"  # no year: the same sources make the same site
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx-mathjax-offline"]
+root_doc = "book/index"
+include_patterns = ["book/*.md", "book/*.ipynb", "exercises/*/*.ipynb"]
+exclude_patterns = [".*", "*.egg-info", "ckptlib", "solutions", "tests", "submitted", "autograded", "feedback"]
+exclude_patterns += ["book/start.ipynb"]  # made by `make lab`: it shows a reader's own progress
+highlight_language = "none"  # contracts and commands are not Python; code cells say what they are
+
+nb_execution_mode = "off"
+nb_ipywidgets_js: dict = {}  # nothing from the network
+nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]  # some figures have an HTML version for Jupyter, too
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+myst_heading_slug_func = "conf.anchor"  # by name: what Sphinx keeps on the disk holds no functions
+sys.path.insert(0, str(ROOT / "book"))
+
+
+def anchor(title: str) -> str:
+    """JupyterLab's rule, so that a link to a section works in both."""
+    return title.replace(" ", "-")
+
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+html_theme = "sphinx_book_theme"
+html_title = project
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_show_search_summary = False  # it would fetch pages, which a browser refuses on a disk
+html_copy_source = True  # the download button gives the notebook
+html_last_updated_fmt = None
+html_theme_options = {
+    "home_page_in_toc": True,
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "use_download_button": True,
+    "use_fullscreen_button": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "github-dark",
+    **dict.fromkeys(["navbar_start", "navbar_center", "navbar_end", "navbar_persistent"], []),  # the side bar has all
+}
+
+
+# ---- what a page has and the file has not ---------------------------------------------------------------------------
+def toctrees(page: str) -> str:
+    """The side bar: index.md's own lists, a caption for each heading above one."""
+    found = []
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        caption = section.splitlines()[0]
+        if links := re.findall(r"^(?:\d+\.|-) \[.*?\]\((\w+)\.(?:ipynb|md)\)", section, flags=re.MULTILINE):
+            found.append("\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *links, "```"]))
+    return "\n\n".join(found)
+
+
+def markdown_cell(name: str, text: str) -> dict:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
+
+
+def is_widget(cell: dict) -> bool:
+    """A cell that ends by making a widget: ckptlib.book drops what it shows, because that lives in a kernel."""
+    last = "".join(cell["source"]).rstrip().rpartition("\n")[2]
+    return cell["cell_type"] == "code" and not cell["outputs"] and re.match(r"\w*_explorer\(|widgets\.\w+\(", last)
+
+
+WIDGET = """```{note}
+Here stands a widget, which needs a running notebook. In JupyterLab (`make lab`), run this cell and move its knobs.
+A figure before it shows the same thing at rest.
+```"""
+ASSIGNMENT = """```{note}
+This is the assignment to read. To do it, run `make lab` and open `%s.ipynb`: checks need a running notebook.
+```"""
+
+
+def complete(app, docname: str, source: list[str]) -> None:
+    """Add the side bar to index.md, a note to each widget, and to each chapter its assignment in the side bar."""
+    if docname == root_doc:
+        source[0] += f"\n\n{toctrees(source[0])}\n"
+    if app.env.doc2path(docname).suffix != ".ipynb":
+        return
+    notebook = json.loads(source[0])
+    cells = []
+    for cell in notebook["cells"]:
+        cells.append(cell)
+        if is_widget(cell):
+            cells.append(markdown_cell(f"note-{cell['id']}", WIDGET))
+    name = docname.rpartition("/")[2]
+    if docname.startswith("exercises/"):
+        cells.insert(1, markdown_cell("note-assignment", ASSIGNMENT % docname))
+    elif (assignment := f"exercises/{name}/{name}") in app.env.found_docs:
+        cells.append(markdown_cell("side-bar", f"```{{toctree}}\n:hidden:\n\n/{assignment}\n```"))
+    source[0] = json.dumps({**notebook, "cells": cells})
+
+
+# ---- docstrings are written to be read as they are; Sphinx wants reStructuredText -----------------------------------
+def prose(line: str) -> str:
+    """`name` becomes code; everything else that means something to reStructuredText is escaped."""
+    parts = re.split(r"(`[^`]+`)", line)
+    return "".join(f"`{p}`" if p.startswith("`") else re.sub(r"([\\*|`]|(?<=\w)_(?=\W|$))", r"\\\1", p) for p in parts)
+
+
+def restructured(lines: list[str]) -> list[str]:
+    """Paragraph by paragraph: a doctest stays one, what is laid out by spaces stays so, the rest is prose."""
+    result = []
+    for paragraph in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):
+        rows = paragraph.split("\n")
+        if rows[0].lstrip().startswith(">>>"):
+            result += [row.strip() for row in rows]
+        elif rows[0].startswith("- "):
+            result += [prose(row) for row in rows]
+        elif re.search(r"^ |\S {3,}\S", paragraph, flags=re.MULTILINE):
+            result += ["::", "", *(f"    {row}" for row in rows)]
+        else:
+            result += map(prose, rows)
+        result.append("")
+    return result
+
+
+def docstring(app, what, name, obj, options, lines: list[str]) -> None:
+    lines[:] = restructured(lines)
+
+
+def front_door(app, exception) -> None:
+    """Whoever opens .site/index.html is led to the book's first page."""
+    if exception is None:
+        page = '<!doctype html><meta charset="utf-8"><title>%s</title><meta http-equiv="refresh" content="0; url=%s">'
+        page += '<p><a href="%s">%s</a></p>'
+        target = f"{root_doc}.html"
+        (Path(app.outdir) / "index.html").write_text(page % (project, target, target, project), encoding="utf-8")
+
+
+def setup(app) -> None:
+    app.connect("source-read", complete)
+    app.connect("autodoc-process-docstring", docstring)
+    app.connect("build-finished", front_door)
