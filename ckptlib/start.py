@@ -35,7 +35,13 @@ The back of the book: [published claims, measured](claims.ipynb), [pitfalls](pit
 _CHECK = """## Check an assignment
 
 Run the cell below (Shift+Enter), choose an assignment, and press the button. Save the assignment's notebook first: what
-is on disk is checked, as an instructor would grade it. This page is made anew by `make lab`; keep your notes elsewhere."""
+is on disk is checked, as an instructor would grade it. This page is made anew by `make lab`: keep notes elsewhere."""
+
+
+_PRACTISE = """## Practise a quiz
+
+The questions at an assignment's end, as buttons: every choice says why it is right or wrong. With a keyboard, Tab moves
+from choice to choice, and Space chooses. Nothing is recorded."""
 
 
 class Chapter(NamedTuple):
@@ -76,13 +82,13 @@ def page(root: Path = BOOK) -> str:
     for name, title, has_assignment in chapters(root):
         link = f"[assignment {name[:2]}](../exercises/{name}/{name}.ipynb)" if has_assignment else ""
         rows.append(f"| [{title}]({name}.ipynb) | {link} | {score(name, known) if has_assignment else ''} |")
+    code = {"cell_type": "code", "execution_count": None, "outputs": []}
     cells = [
         {"cell_type": "markdown", "id": "chapters", "source": _INTRODUCTION.format(rows="\n".join(rows))},
         {"cell_type": "markdown", "id": "how-to-check", "source": _CHECK},
-        {
-            **{"cell_type": "code", "id": "check", "execution_count": None, "outputs": []},
-            "source": "from ckptlib import start\n\nstart.check_an_assignment()",
-        },
+        code | {"id": "check", "source": "from ckptlib import start\n\nstart.check_an_assignment()"},
+        {"cell_type": "markdown", "id": "how-to-practise", "source": _PRACTISE},
+        code | {"id": "practise", "source": "from ckptlib import start\n\nstart.practise_a_quiz()"},
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     whole = {"cells": [{"metadata": {}} | cell for cell in cells], "metadata": {"kernelspec": kernel}}
@@ -105,8 +111,7 @@ def check_an_assignment(root: Path = BOOK) -> Any:
     """A list, a button and a verdict: `ckptlib check` without a terminal."""
     import ipywidgets as widgets
 
-    names = [(chapter.title, chapter.name) for chapter in chapters(root) if chapter.has_assignment]
-    choice = widgets.Dropdown(options=names, description="assignment", layout={"width": "420px"})
+    choice = _choice(root)
     button = widgets.Button(description="Check", button_style="primary")
     verdict = widgets.HTML()
 
@@ -120,6 +125,29 @@ def check_an_assignment(root: Path = BOOK) -> Any:
 
     button.on_click(check)
     return widgets.VBox([widgets.HBox([choice, button]), verdict])
+
+
+def practise_a_quiz(root: Path = BOOK) -> Any:
+    """A list, and the questions of the assignment that was chosen from it."""
+    import ipywidgets as widgets
+
+    from .grading.quiz import practise
+
+    choice, questions = _choice(root), widgets.VBox()
+
+    def show(name: str) -> None:
+        questions.children = [practise(root / "exercises" / name)]
+
+    choice.observe(lambda change: show(change["new"]), names="value")
+    show(choice.value)
+    return widgets.VBox([choice, questions])
+
+
+def _choice(root: Path) -> Any:
+    import ipywidgets as widgets
+
+    names = [(chapter.title, chapter.name) for chapter in chapters(root) if chapter.has_assignment]
+    return widgets.Dropdown(options=names, description="assignment", layout={"width": "420px"})
 
 
 def checked(folder: Path) -> str:

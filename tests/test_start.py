@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from ckptlib import start
-from ckptlib.grading import progress
+from ckptlib.grading import progress, quiz
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_activation_memory"
@@ -58,6 +58,21 @@ def test_the_button_gives_the_verdict_of_the_command(need):
     button.click()
     assert "predict_saved" in verdict.value and "not answered yet" in verdict.value and "0 / 10" in verdict.value
     assert not button.disabled
+
+
+def test_a_quiz_answers_every_choice_with_its_sentence():
+    widget = start.practise_a_quiz(ROOT)
+    choice, shown = widget.children
+    assert choice.value == NAME
+    choice.value = "04_hooks"
+    items = quiz.load(ROOT / "exercises/04_hooks")
+    questions = shown.children[0].children
+    assert len(questions) == len(items)
+    for question, item in zip(questions, items.values(), strict=True):
+        _, buttons, answer = question.children
+        for at, (_, sentence) in enumerate(item["choices"].values()):
+            buttons.index = at
+            assert answer.value == sentence
 
 
 def test_what_cannot_be_checked_says_why(tmp_path):

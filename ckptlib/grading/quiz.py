@@ -31,7 +31,7 @@ def load(path: str | Path) -> dict[str, dict]:
 def practise(path: str | Path = ".") -> Any:
     """The quiz as radio buttons; every choice answers with its sentence. Nothing is recorded or graded.
 
-    In a notebook beside its quiz.json: `quiz.practise()`. Tab moves between questions, arrow keys between choices.
+    In a notebook beside its quiz.json: `quiz.practise()`. Tab moves from choice to choice, Space chooses.
     """
     import ipywidgets as w
 

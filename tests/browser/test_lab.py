@@ -116,3 +116,31 @@ def test_the_start_page_leads_to_a_chapter_and_checks_an_assignment(opened):
     expect(notebook.panel.get_by_text("0 / 10", exact=True)).to_be_visible(timeout=90_000)
     notebook.panel.get_by_role("link", name="4 Hooks").click()
     expect(page.locator(".lm-TabBar-tabLabel", has_text="04_hooks")).to_be_visible(timeout=60_000)
+
+
+def test_a_quiz_can_be_done_by_keyboard_alone(opened):
+    notebook = opened("book/start.ipynb")
+    notebook.run(notebook.cell("start.practise_a_quiz()"))
+    answers = notebook.panel.locator(".widget-radio + .widget-label")
+    notebook.panel.locator("select").last.focus()
+    told = []
+    for choice in range(5):  # four of the first question, one of the second
+        notebook.page.keyboard.press("Tab")
+        notebook.page.keyboard.press("Space")
+        answer = answers.nth(choice // 4)
+        expect(answer).not_to_have_text(told[-1] if choice % 4 else "")
+        told.append(answer.inner_text())
+    assert all(told) and len(set(told)) == 5
+
+
+def test_a_kernel_that_was_restarted_half_way_costs_nothing_but_time(opened):
+    notebook = opened(f"book/{CHAPTERS[0]}")
+    notebook.menu("Edit", "Clear Outputs of All Cells")
+    notebook.run(notebook.code_cells.first)
+    notebook.menu("Kernel", r"Restart Kernel….*")
+    notebook.page.locator(".jp-Dialog .jp-mod-accept, .jp-Dialog .jp-mod-warn").last.click()
+    notebook.idle()
+    half_way = notebook.run(notebook.code_cells.nth(3))
+    assert "NameError" in half_way  # says which name is missing: nothing was run before
+    notebook.run_all()
+    assert notebook.errors() == [] and notebook.unfinished() == []
