@@ -61,6 +61,8 @@ def execute(path: str | Path) -> str:
     client = NotebookClient(
         notebook,
         timeout=120,
+        iopub_timeout=60,  # a busy machine is late with what a cell prints: nbclient would go on without it
+        raise_on_iopub_timeout=True,
         record_timing=False,
         coalesce_streams=True,  # else lines printed together or apart, by chance
         resources={"metadata": {"path": path.parent}},

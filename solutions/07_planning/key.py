@@ -1,0 +1,415 @@
+"""What is known about wrong answers to assignment 7, and what to say to each."""
+
+from dataclasses import replace
+from functools import cache
+from math import inf
+
+from tasks import check, flops_of
+
+import ckptlib as ck
+
+# ---- Task 1: predict_peak ----
+
+told = check.predict_peak.mistake
+
+
+def segments(x, xbar, starts):
+    """(inputs up to this segment's, this segment's own, bytes of everything in it) for each segment."""
+    kept = 0
+    for start, end in zip(starts, [*starts[1:], len(xbar)], strict=True):
+        kept += x[start]
+        yield kept, x[start], sum(xbar[start:end])
+
+
+@told("Later checkpoints are gone when an earlier segment is reversed: count those up to this one only.")
+def all_checkpoints(x, xbar, starts):
+    return sum(x[start] for start in starts) + max(content for _, _, content in segments(x, xbar, starts))
+
+
+@told("The chain's input x[0] is missing: it is always in memory, and the first segment's checkpoint.")
+def no_chain_input(x, xbar, starts):
+    return max(kept + content for kept, _, content in segments(x, xbar, starts)) - x[0]
+
+
+@told("The segment's own input is missing: it is kept until the segment is reversed, for backward needs it.")
+def without_its_own(x, xbar, starts):
+    return max(kept - own + content for kept, own, content in segments(x, xbar, starts))
+
+
+@told("Only outputs were added up. While a segment is reversed it keeps everything: xbar, not x.")
+def outputs_only(x, xbar, starts):
+    return max(kept + content for kept, _, content in segments(x, x[1:], starts))
+
+
+@told("Checkpoints are missing: the inputs of the earlier segments are still kept while this one is reversed.")
+def largest_segment(x, xbar, starts):
+    return max(content for _, _, content in segments(x, xbar, starts))
+
+
+@told("Checkpoints are missing: the inputs of the earlier segments are still kept while this one is reversed.")
+def own_checkpoint_only(x, xbar, starts):
+    return max(own + content for _, own, content in segments(x, xbar, starts))
+
+
+@told("Checkpoints are missing: the inputs of the earlier segments are still kept while this one is reversed.")
+def first_checkpoint_only(x, xbar, starts):
+    return x[0] + max(content for _, _, content in segments(x, xbar, starts))
+
+
+@told("That is a run that keeps everything. Of all segments but one, only the input is kept at any time.")
+def stores_all(x, xbar, starts):
+    return x[0] + sum(xbar)
+
+
+@told("That is the moment when the last segment is reversed. Another segment may need more: take the largest sum.")
+def last_segment(x, xbar, starts):
+    return [kept + content for kept, _, content in segments(x, xbar, starts)][-1]
+
+
+@told("That is the moment when the first segment is reversed. Another segment may need more: take the largest sum.")
+def first_segment(x, xbar, starts):
+    return [kept + content for kept, _, content in segments(x, xbar, starts)][0]
+
+
+@told("A checkpoint is the input of a segment's first stage, x[start]. Here its output, x[start + 1], was counted.")
+def output_of_start(x, xbar, starts):
+    return x[0] + max(
+        sum(x[start + 1] for start in starts[1:i]) + content
+        for i, (_, _, content) in enumerate(segments(x, xbar, starts), 1)
+    )
+
+
+# ---- Task 2: breaker ----
+
+told = check.breaker.mistake
+
+
+def peak(x, xbar, schedule=None):
+    n = len(xbar)
+    return (schedule or ck.sqrt(n)).cost(ck.Costs([1] * n, [1] * n, x, xbar, dx=[0] * (n + 1))).peak
+
+
+def rewritten(x, xbar, stage, by=None):
+    return [*xbar[:stage], x[stage + 1] if by is None else by, *xbar[stage + 1 :]]
+
+
+def guilty(x, xbar):
+    return min(range(len(xbar)), key=lambda stage: peak(x, rewritten(x, xbar, stage)))
+
+
+def after(x, xbar, stage):
+    return stage, peak(x, rewritten(x, xbar, stage))
+
+
+@told("The stage is right. The peak is the one before it was rewritten: compute it again, with the smaller xbar.")
+def peak_before(x, xbar):
+    return guilty(x, xbar), peak(x, xbar)
+
+
+@told("The stage is right, and that is by how much the peak falls. Asked is the peak afterwards.")
+def the_fall(x, xbar):
+    return guilty(x, xbar), peak(x, xbar) - after(x, xbar, guilty(x, xbar))[1]
+
+
+@told("The stage is right, but it still keeps its output: its xbar becomes x[stage + 1], not 0.")
+def keeps_nothing(x, xbar):
+    return guilty(x, xbar), peak(x, rewritten(x, xbar, guilty(x, xbar), by=0))
+
+
+@told("The stage is right. The peak is that of a run that keeps everything: it runs under ck.sqrt(n).")
+def under_store_all(x, xbar):
+    stage = guilty(x, xbar)
+    return stage, peak(x, rewritten(x, xbar, stage), ck.store_all(len(xbar)))
+
+
+@told("The stage is right. In the peak, gradients were counted: in this task they are free, dx=[0] * (n + 1).")
+def with_gradients(x, xbar):
+    n, stage = len(xbar), guilty(x, xbar)
+    costs = ck.Costs([1] * n, [1] * n, x, rewritten(x, xbar, stage))
+    return stage, ck.sqrt(n).cost(costs).peak
+
+
+@told("The stage was counted from 1: stages have the numbers 0 to n - 1.")
+def from_one(x, xbar):
+    stage, nbytes = after(x, xbar, guilty(x, xbar))
+    return stage + 1, nbytes
+
+
+@told(
+    "That is the layer that keeps most, but its segment is not the one that makes the peak. Rewrite each stage in "
+    "turn, and see how far the peak falls."
+)
+def largest_layer(x, xbar):
+    return after(x, xbar, max(range(len(xbar)), key=xbar.__getitem__))
+
+
+@told(
+    "That is the layer that keeps most, but its segment is not the one that makes the peak. Rewrite each stage in "
+    "turn, and see how far the peak falls."
+)
+def largest_layer_before(x, xbar):
+    return max(range(len(xbar)), key=xbar.__getitem__), peak(x, xbar)
+
+
+@told("That is where the guilty segment begins: asked is the stage inside it that is to be rewritten.")
+def its_segment(x, xbar):
+    k = round(len(xbar) ** 0.5)
+    return after(x, xbar, guilty(x, xbar) // k * k)
+
+
+# ---- Task 3: first_choice ----
+
+told = check.first_choice.mistake
+
+
+def choice(keep=None, checkpoint=None, least=min):
+    """One step of the recurrence, with one of its two terms replaced by a wrong one."""
+
+    def first_choice(best, s, t, m, f, b, x, xbar):
+        first = f[s] + best(s + 1, t, m - xbar[s]) + b[s]
+        ways = [keep(best, s, t, m, f, b, x, xbar) if keep else first]
+        for u in range(s + 1, t + 1):
+            right = sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m)
+            ways.append(checkpoint(best, s, t, m, f, b, x, xbar, u) if checkpoint else right)
+        return least(ways)
+
+    return first_choice
+
+
+def swapped(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m) + best(s, u - 1, m - x[u])
+
+
+def swapped_and_too_far(best, s, t, m, f, b, x, xbar, u):
+    return swapped(best, s, t, m, f, b, x, xbar, u) + f[u]
+
+
+def too_far(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s : u + 1]) + best(u, t, m - x[u]) + best(s, u - 1, m)
+
+
+def charged_twice(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m - x[u])
+
+
+def not_charged(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m) + best(s, u - 1, m)
+
+
+def first_forward_only(best, s, t, m, f, b, x, xbar, u):
+    return f[s] + best(u, t, m - x[u]) + best(s, u - 1, m)
+
+
+def no_forwards(best, s, t, m, f, b, x, xbar, u):
+    return best(u, t, m - x[u]) + best(s, u - 1, m)
+
+
+def left_to_u(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u, m)
+
+
+def charged_xbar(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m - xbar[u]) + best(s, u - 1, m)
+
+
+def charged_input_of_s(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m - x[s]) + best(s, u - 1, m)
+
+
+def keep_for_x(best, s, t, m, f, b, x, xbar):
+    return f[s] + best(s + 1, t, m - x[s + 1]) + b[s]
+
+
+def keep_for_free(best, s, t, m, f, b, x, xbar):
+    return f[s] + best(s + 1, t, m) + b[s]
+
+
+def no_backward(best, s, t, m, f, b, x, xbar):
+    return f[s] + best(s + 1, t, m - xbar[s])
+
+
+WRONG_CHOICES = {
+    "Both faults are still there: the checkpoint is charged to the wrong part, and stage u runs once too often.": (
+        choice(checkpoint=swapped_and_too_far)
+    ),
+    "The checkpoint at u is charged to the wrong part. It is in memory while u to t run; when s to u - 1 run again, "
+    "it is gone.": choice(checkpoint=swapped),
+    "One forward too many: to reach the input of u, stages s to u - 1 run. Stage u belongs to the part on the right.": (
+        choice(checkpoint=too_far)
+    ),
+    "The checkpoint is charged to both parts. When s to u - 1 run again it is gone: they have all of m.": (
+        choice(checkpoint=charged_twice)
+    ),
+    "The checkpoint at u takes no memory here: the part on the right has x[u] bytes less.": (
+        choice(checkpoint=not_charged)
+    ),
+    "To reach u, all stages from s to u - 1 have to run, not s alone.": choice(checkpoint=first_forward_only),
+    "The way to the checkpoint takes time, too: the forwards of s to u - 1 are missing.": choice(
+        checkpoint=no_forwards
+    ),
+    "The part on the left ends at u - 1: stage u was reversed with the part on the right.": (
+        choice(checkpoint=left_to_u)
+    ),
+    "A checkpoint keeps an input, x[u]. xbar[u] is what stage u takes if it keeps everything.": (
+        choice(checkpoint=charged_xbar)
+    ),
+    "The checkpoint is the input of u, so x[u] is to be paid. The input of s is there already.": (
+        choice(checkpoint=charged_input_of_s)
+    ),
+    "To keep everything of s takes xbar[s], not only its output.": choice(keep=keep_for_x),
+    "To keep everything of s takes memory: s + 1 to t have xbar[s] bytes less.": choice(keep=keep_for_free),
+    "The backward of s is missing where everything of s is kept.": choice(keep=no_backward),
+    "Stage s may keep everything, too: only checkpoints were tried.": (
+        choice(keep=lambda best, s, t, m, f, b, x, xbar: f[s] + best(s + 1, t, m - xbar[s]) + b[s] if s == t else inf)
+    ),
+    "The first way was taken, not the best: min over all ways.": choice(least=lambda ways: ways[0]),
+    "The slowest way was taken: min over all ways, not max.": choice(least=max),
+}
+for message, wrong in WRONG_CHOICES.items():
+    told(message)(wrong)
+
+
+@told("A checkpoint at t, the last stage, was not tried: u goes from s + 1 to t, t included.")
+def without_the_last(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    for u in range(s + 1, t):
+        ways.append(sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m))
+    return min(ways)
+
+
+# ---- Task 4: smallest_budget ----
+
+told = check.smallest_budget.mistake
+
+
+def smallest(x, xbar, allowed, *, both=max, keep=None, at=None, base=None):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [keep(s, t, need) if keep else xbar[s] + need(s + 1, t)]
+        for u in range(s + 1, t + 1):
+            if u in allowed:
+                ways.append(both((at(u) if at else x[u]) + need(u, t), need(s, u - 1)))
+        return min(ways)
+
+    return (x[0] if base is None else base) + need(0, len(xbar) - 1)
+
+
+@told(
+    "That is what a run needs that keeps everything. With checkpoints it takes less: the two parts of a checkpoint run "
+    "one after the other, so the larger one decides. max, not a sum."
+)
+def keeps_all(x, xbar, allowed):
+    return x[0] + sum(xbar)
+
+
+LARGEST = (
+    "That is the largest single stage, and nothing of what is kept meanwhile. A checkpoint adds x[u] to what u to t "
+    "need, and a stage that keeps everything adds xbar[s] to what s + 1 to t need."
+)
+
+
+@told(LARGEST)
+def largest_stage(x, xbar, allowed):
+    return x[0] + max(xbar)
+
+
+@told(LARGEST)
+def largest_stage_alone(x, xbar, allowed):
+    return max(xbar)
+
+
+@told("x[0], the chain's input, is always in memory: add it to what the stages need.")
+def without_input(x, xbar, allowed):
+    return smallest(x, xbar, allowed, base=0)
+
+
+@told("A checkpoint was put where none is allowed: u must be one of the stages in allowed.")
+def anywhere(x, xbar, allowed):
+    return smallest(x, xbar, range(len(xbar)))
+
+
+@told("The checkpoint itself is missing: while u to t run, x[u] is kept.")
+def checkpoint_for_free(x, xbar, allowed):
+    return smallest(x, xbar, allowed, at=lambda u: 0)
+
+
+@told("A checkpoint keeps an input, x[u]; xbar[u] is what stage u takes if it keeps everything.")
+def checkpoint_for_xbar(x, xbar, allowed):
+    return smallest(x, xbar, allowed, at=lambda u: xbar[u])
+
+
+@told("To keep everything of s takes xbar[s], not only its output.")
+def keeps_outputs(x, xbar, allowed):
+    return smallest(x, xbar, allowed, keep=lambda s, t, need: x[s + 1] + need(s + 1, t))
+
+
+@told(
+    "Every allowed checkpoint was kept at the same time. A checkpoint may be left out, and may be placed again inside "
+    "the left part: try all u, and take the smallest."
+)
+def segments_at_allowed(x, xbar, allowed):
+    starts = sorted(allowed)
+    return max(kept + content for kept, _, content in segments(x, xbar, starts))
+
+
+# ---- Task 5: plan_model ----
+
+told = check.plan_model.mistake
+
+
+def in_flops(stages, x, **changed):
+    costs = ck.profile_chain(stages, x, repeats=1)
+    return replace(costs, ftime=flops_of(stages, len(x)), btime=[0] * costs.n, **changed)
+
+
+@told("Nothing is recomputed, so it does not fit in the budget: a plain step keeps everything.")
+def plain(stages, x, budget):
+    return ck.store_all(len(stages))
+
+
+@told("Equal segments do not know how unequal the stages are: √n does not look at the budget at all.")
+def root(stages, x, budget):
+    return ck.sqrt(len(stages))
+
+
+@told("It keeps the chain's input alone: it fits, but the budget allows much less work.")
+def everything_again(stages, x, budget):
+    return ck.recompute_all(len(stages))
+
+
+@told("It fits, but it is planned for less memory than there is: the smallest budget repeats more work than needed.")
+def frugal(stages, x, budget):
+    costs = in_flops(stages, x)
+    try:
+        return ck.optimal(costs, 0)
+    except ck.CkptError as error:
+        return ck.optimal(costs, error.smallest)
+
+
+@told(
+    "All stages were taken for equally expensive. The time of a forward is its FLOPs: replace ftime in the costs that "
+    "were profiled."
+)
+def equal_times(stages, x, budget):
+    return ck.optimal(replace(in_flops(stages, x), ftime=[1] * len(stages)), budget)
+
+
+@told("Gradients and temporaries were left out of the price list, so the plan needs more than it says: profile them.")
+def without_temporaries(stages, x, budget):
+    costs, n = in_flops(stages, x), len(stages)
+    free = ck.Costs(costs.ftime, costs.btime, costs.x, costs.xbar, dx=[0] * (n + 1))
+    return ck.optimal(free, budget)
+
+
+@told("Gradients and temporaries were left out of the price list, so the plan needs more than it says: profile them.")
+def without_tmp_only(stages, x, budget):
+    costs = in_flops(stages, x)
+    return ck.optimal(ck.Costs(costs.ftime, costs.btime, costs.x, costs.xbar), budget)
+
+
+@told("Bytes were taken for time: a stage's time is its FLOPs.")
+def bytes_as_time(stages, x, budget):
+    costs = in_flops(stages, x)
+    return ck.optimal(replace(costs, ftime=costs.xbar), budget)

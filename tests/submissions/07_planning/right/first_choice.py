@@ -1,0 +1,10 @@
+# %% with a running sum, and without asking for what cannot fit
+def first_choice(best, s, t, m, f, b, x, xbar):
+    least, forwards = inf, 0
+    if m >= xbar[s]:
+        least = f[s] + b[s] + (best(s + 1, t, m - xbar[s]) if s < t else 0)
+    for u in range(s + 1, t + 1):
+        forwards += f[u - 1]
+        if m >= x[u]:
+            least = min(least, forwards + best(s, u - 1, m) + best(u, t, m - x[u]))
+    return least

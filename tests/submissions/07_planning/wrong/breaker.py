@@ -1,0 +1,62 @@
+# %% The peak is the one before it was rewritten
+def breaker(x, xbar):
+    n = len(xbar)
+
+    def peak(sizes):
+        return ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak
+
+    stage = min(range(n), key=lambda i: peak([*xbar[:i], x[i + 1], *xbar[i + 1 :]]))
+    return stage, peak(xbar)
+
+
+# %% its xbar becomes x[stage + 1], not 0
+def breaker(x, xbar):
+    n, found = len(xbar), []
+    for i in range(n):
+        sizes = list(xbar)
+        sizes[i] = 0
+        found.append((ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak, i))
+    peak, stage = min(found)
+    return stage, peak
+
+
+# %% the layer that keeps most, but its segment is not the one
+def breaker(x, xbar):
+    n, stage = len(xbar), xbar.index(max(xbar))
+    sizes = list(xbar)
+    sizes[stage] = x[stage + 1]
+    return stage, ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak
+
+
+# %% counted from 1
+def breaker(x, xbar):
+    n, found = len(xbar), []
+    for i in range(n):
+        sizes = list(xbar)
+        sizes[i] = x[i + 1]
+        found.append((ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak, i + 1))
+    peak, stage = min(found)
+    return stage, peak
+
+
+# %% gradients were counted
+def breaker(x, xbar):
+    n, found = len(xbar), []
+    for i in range(n):
+        sizes = list(xbar)
+        sizes[i] = x[i + 1]
+        found.append((ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes)).peak, i))
+    peak, stage = min(found)
+    return stage, peak
+
+
+# %% by how much the peak falls
+def breaker(x, xbar):
+    n = len(xbar)
+
+    def peak(sizes):
+        return ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak
+
+    falls = {i: peak(xbar) - peak([*xbar[:i], x[i + 1], *xbar[i + 1 :]]) for i in range(n)}
+    stage = max(falls, key=falls.get)
+    return stage, falls[stage]

@@ -1,0 +1,48 @@
+# %% Both faults are still there
+first_choice = broken
+
+
+# %% charged to the wrong part
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    for u in range(s + 1, t + 1):
+        ways.append(sum(f[s:u]) + best(u, t, m) + best(s, u - 1, m - x[u]))
+    return min(ways)
+
+
+# %% One forward too many
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    for u in range(s + 1, t + 1):
+        ways.append(sum(f[s : u + 1]) + best(u, t, m - x[u]) + best(s, u - 1, m))
+    return min(ways)
+
+
+# %% charged to both parts
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    for u in range(s + 1, t + 1):
+        left = m - x[u]
+        ways.append(sum(f[s:u]) + best(u, t, left) + best(s, u - 1, left))
+    return min(ways)
+
+
+# %% takes no memory here
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% A checkpoint at t, the last stage, was not tried
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t)]
+    return min(ways)
+
+
+# %% The backward of s is missing
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s])]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)

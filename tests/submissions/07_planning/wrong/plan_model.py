@@ -1,0 +1,41 @@
+# %% Nothing is recomputed
+def plan_model(stages, x, budget):
+    return ck.store_all(len(stages))
+
+
+# %% Equal segments do not know
+def plan_model(stages, x, budget):
+    return ck.sqrt(len(stages))
+
+
+# %% equally expensive
+def plan_model(stages, x, budget):
+    costs = replace(ck.profile_chain(stages, x), ftime=[1] * len(stages), btime=[1] * len(stages))
+    return ck.optimal(costs, budget)
+
+
+# %% Gradients and temporaries were left out
+def plan_model(stages, x, budget):
+    costs = ck.profile_chain(stages, x)
+    flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
+    return ck.optimal(ck.Costs(flops, flops, costs.x, costs.xbar, dx=[0] * (costs.n + 1)), budget)
+
+
+# %% planned for less memory than there is
+def plan_model(stages, x, budget):
+    costs = ck.profile_chain(stages, x)
+    flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
+    try:
+        return ck.optimal(replace(costs, ftime=flops), 1)
+    except ck.CkptError as error:
+        return ck.optimal(replace(costs, ftime=flops), error.smallest)
+
+
+# %% the chain's input alone
+def plan_model(stages, x, budget):
+    return ck.recompute_all(len(stages))
+
+
+# %% raised
+def plan_model(stages, x, budget):
+    return ck.plan(stages, x, budget).module

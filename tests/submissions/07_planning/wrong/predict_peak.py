@@ -1,0 +1,55 @@
+# %% Later checkpoints are gone
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    largest = max(sum(xbar[a:b]) for a, b in zip(starts, ends, strict=True))
+    return sum(x[a] for a in starts) + largest
+
+
+# %% The chain's input x[0] is missing
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    peaks, kept = [], 0
+    for a, b in zip(starts, ends, strict=True):
+        if a:
+            kept += x[a]
+        peaks.append(kept + sum(xbar[a:b]))
+    return max(peaks)
+
+
+# %% The segment's own input is missing
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    peaks, kept = [], 0
+    for a, b in zip(starts, ends, strict=True):
+        peaks.append(kept + sum(xbar[a:b]))
+        kept += x[a]
+    return max(peaks)
+
+
+# %% Only outputs were added up
+def predict_peak(x, xbar, starts):
+    return max(
+        sum(x[s] for s in starts if s <= a) + sum(x[a + 1 : b + 1])
+        for a, b in zip(starts, [*starts[1:], len(xbar)], strict=True)
+    )
+
+
+# %% Checkpoints are missing
+def predict_peak(x, xbar, starts):
+    return max(sum(xbar[a:b]) for a, b in zip(starts, [*starts[1:], len(xbar)], strict=True))
+
+
+# %% That is a run that keeps everything
+def predict_peak(x, xbar, starts):
+    return x[0] + sum(xbar)
+
+
+# %% when the last segment is reversed
+def predict_peak(x, xbar, starts):
+    return sum(x[s] for s in starts) + sum(xbar[starts[-1] :])
+
+
+# %% when the first segment is reversed
+def predict_peak(x, xbar, starts):
+    end = starts[1] if len(starts) > 1 else len(xbar)
+    return x[0] + sum(xbar[:end])
