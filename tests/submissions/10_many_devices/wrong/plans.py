@@ -1,0 +1,65 @@
+# %% The layer that runs is gathered: its weights are whole
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    return 16 * config.parameters // (replicas * tensor) + kept + again
+
+
+# %% What one layer recomputes is alive
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    kept = formulas.activation_nbytes(config, batch, recompute, tensor_parallel=tensor, sequence_parallel=sequence)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + layer
+
+
+# %% divided by the replicas only
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    return 16 * config.parameters // replicas + kept + again + 2 * (12 * config.width**2 + 13 * config.width) // tensor
+
+
+# %% Activations are not divided by the replicas
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split) // replicas
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% fills the memory to the last byte
+def order(nbytes, memory, plans):
+    def key(name):
+        plan = plans[name]
+        return "nsf".index(plan["recompute"][0]), plan["tensor"], nbytes[name]
+
+    return sorted((name for name in plans if key(name)[2] < memory), key=key)
+
+
+# %% By bytes alone
+def order(nbytes, memory, plans):
+    return sorted((name for name in plans if nbytes[name] <= memory), key=nbytes.get)
+
+
+# %% Plans that do not fit are in the list
+def order(nbytes, memory, plans):
+    def key(name):
+        plan = plans[name]
+        return "nsf".index(plan["recompute"][0]), plan["tensor"], nbytes[name]
+
+    return sorted(plans, key=key)
+
+
+# %% only among plans with the same recomputation
+def order(nbytes, memory, plans):
+    def key(name):
+        plan = plans[name]
+        return plan["tensor"], "nsf".index(plan["recompute"][0]), nbytes[name]
+
+    return sorted((name for name in plans if key(name)[2] <= memory), key=key)

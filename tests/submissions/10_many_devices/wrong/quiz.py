@@ -1,0 +1,14 @@
+# %% no rank has the activations of another
+q1 = "a"
+
+
+# %% Activations belong to the rank's own sequences
+q2 = "a"
+
+
+# %% It is to be known by all
+q3 = "b"
+
+
+# %% the better of the two
+q4 = "b"
