@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 
@@ -36,15 +37,14 @@ def doctor(parser: argparse.ArgumentParser) -> Run:
 def measure(parser: argparse.ArgumentParser) -> Run:
     """Tell what memory a training step needs, when, and for what.
 
-    TARGET is mlp, the book's model, or package.module:function: a function of yours without arguments that builds a
-    model and returns the step to measure, itself a function without arguments.
+    TARGET is mlp, the book's model, or package.module:function: a function of yours without arguments that returns
+    (model, inputs) or (model, inputs, loss), of which forward and backward are measured; or else the step to measure,
+    itself a function without arguments. inputs is a tensor, a tuple of arguments, or a dict of named ones. Without a
+    loss, the model's output is it, or has it as output.loss.
     """
     parser.add_argument("target", metavar="TARGET", help="mlp, or package.module:function")
     parser.add_argument("--checkpoint", default="none", help="mlp only: none, reentrant or nonreentrant")
-    parser.add_argument("--device", default="sim:cuda", help="cpu, sim:cuda (default), or an accelerator such as cuda")
-    parser.add_argument("--gpu", default="a100", help="which GPU sim:cuda simulates (default: a100)")
-    parser.add_argument("--torch", metavar="RELEASE", help="simulate that GPU under another torch, such as 2.9")
-    parser.add_argument("--fake", action="store_true", help="use fake tensors: allocate nothing")
+    _add_device(parser)
     parser.add_argument("--plot", metavar="FILE.svg", help="also draw the timeline")
     parser.add_argument("--json", action="store_true", help="print bytes as JSON")
 
@@ -58,33 +58,67 @@ def measure(parser: argparse.ArgumentParser) -> Run:
 
 
 def plan(parser: argparse.ArgumentParser) -> Run:
-    """Find the fastest schedule of a chain within a memory budget.
+    """Find what to recompute, so that a training step fits in a memory budget.
 
-    The chain is a JSON file of lists: ftime, btime, x (one more entry: the input of stage 0 first) and xbar (all that a
-    stage keeps, its output included). Exit code: 0 = planned; 1 = the budget is too small, and the smallest is printed.
+    TARGET is package.module:function: a function of yours that returns (model, inputs) or (model, inputs, loss), as for
+    measure. Its chain is found and planned, and the whole step is run by the plan and measured. Without --budget, plans
+    to choose from are printed.
+
+    Or give a chain as a JSON file of lists: ftime, btime, x (one more entry: the input of stage 0 first) and xbar (all
+    that a stage keeps, its output included). Then --budget is the chain's own.
+
+    Exit code: 0 = planned; 1 = the budget is too small, and the smallest is printed.
     """
-    parser.add_argument("--chain", required=True, metavar="FILE.json", help="the chain's costs")
-    parser.add_argument("--budget", required=True, type=int, metavar="BYTES", help="bytes, the chain's input included")
+    parser.add_argument("target", metavar="TARGET", nargs="?", help="package.module:function")
+    parser.add_argument("--chain", metavar="FILE.json", help="a chain's costs, instead of a model")
+    parser.add_argument("--budget", type=_bytes, metavar="BYTES", help="bytes, or a size such as 20GiB or 500MB")
+    _add_device(parser)
+    parser.add_argument("--plot", metavar="FILE.svg", help="also draw the schedule, or the plans to choose from")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
 
     def run(args: argparse.Namespace) -> int:
-        from ckptlib.plan_command import plan_chain
+        from ckptlib.plan_command import plan_command
 
-        text, code = plan_chain(args)
+        text, code = plan_command(args)
         print(text)
         return code
 
     return run
 
 
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="sim:cuda", help="cpu, sim:cuda (default), or an accelerator such as cuda")
+    parser.add_argument("--gpu", default="a100", help="which GPU sim:cuda simulates (default: a100)")
+    parser.add_argument("--torch", metavar="RELEASE", help="simulate that GPU under another torch, such as 2.9")
+    parser.add_argument("--fake", action="store_true", help="use fake tensors: allocate nothing")
+
+
+def _bytes(text: str) -> int:
+    """
+    >>> _bytes("1000"), _bytes("1.5GiB"), _bytes("2MB")
+    (1000, 1610612736, 2000000)
+    """
+    size = re.fullmatch(r"(-?\d+)|(\d+(?:\.\d+)?)\s*([KMGT])(i?)B", text.strip(), re.IGNORECASE)
+    if not size:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes: expected such as 1000000, 500MB or 20GiB")
+    if size[1]:
+        return int(size[1])
+    return int(float(size[2]) * (1024 if size[4] else 1000) ** (1 + "KMGT".index(size[3].upper())))
+
+
 def fit(parser: argparse.ArgumentParser) -> Run:
-    """Tell the largest batch that fits on a GPU, with nothing, attention or whole blocks recomputed."""
-    parser.add_argument("model", metavar="MODEL", help="gpt2-xl, llama3-8b, ...")
+    """Tell the largest batch that fits on a GPU, with nothing, attention or whole blocks recomputed.
+
+    MODEL is a name, or package.module:function: a function of yours with a parameter called batch that returns
+    (model, inputs) or (model, inputs, loss), as for measure. AdamW is added, and nothing is allocated.
+    """
+    parser.add_argument("model", metavar="MODEL", help="gpt2-xl, llama3-8b, ..., or package.module:function")
     parser.add_argument("--gpu", default="80GiB", help="80GiB, 80GB, bytes, or a card such as h100")
     parser.add_argument("--seq", type=int, help="tokens (default: the model's own)")
-    parser.add_argument("--precision", default="mixed", help="fp32, bf16 or mixed (default)")
+    parser.add_argument("--precision", help="fp32, bf16 or mixed (default: mixed; your own model's as it is built)")
     parser.add_argument("--strategy", default="all", help="none, selective, full, planned or all (default)")
     parser.add_argument("--fused", action="store_true", help="fused attention")
+    parser.add_argument("--plot", metavar="FILE.svg", help="also draw the memory of each strategy")
     parser.add_argument("--json", action="store_true", help="print bytes as JSON")
 
     def run(args: argparse.Namespace) -> int:
@@ -169,8 +203,45 @@ def report(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
-# Every command, in the order of the help. The function's name is what the user types.
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure, plan, fit, check, grade, report)
+def new_exercise(parser: argparse.ArgumentParser) -> Run:
+    """Begin an assignment of your own: a small one that works, to be changed.
+
+    Written into the course's source folder: notebook, probes (tasks.py), known mistakes (key.py), quiz (quiz.json).
+    """
+    parser.add_argument("name", metavar="NAME", help="such as 11_my_topic")
+    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.release_command import new_exercise
+
+        print(new_exercise(args))
+        return 0
+
+    return run
+
+
+def release(parser: argparse.ArgumentParser) -> Run:
+    """Make what students get of an assignment: no solutions, no hidden tests, no key.
+
+    As `nbgrader generate_assignment`, but with what the visible checks expect, computed from your solutions.
+    """
+    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
+    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.release_command import release
+
+        print(release(args))
+        return 0
+
+    return run
+
+
+# Every command, in the order of the help. The function's name, with hyphens, is what the user types.
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (
+    *(doctor, measure, plan, fit),
+    *(check, grade, report, new_exercise, release),
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -179,7 +250,7 @@ def build_parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         description = inspect.getdoc(command)
         child = subparsers.add_parser(
-            command.__name__,
+            command.__name__.replace("_", "-"),
             help=description.splitlines()[0],
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -198,7 +269,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except CkptError as error:
         print(f"ckptlib: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
 
 
 if __name__ == "__main__":

@@ -1,32 +1,60 @@
-"""What does `ckptlib fit MODEL` do? Ask `fit` for every strategy, print the answers."""
+"""What does `ckptlib fit MODEL` do? Ask for every strategy, of a model by name or of your own; print the answers."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
+from .command_parts import save_plot
 from .configs import named
+from .errors import CkptError
 from .fitting import STRATEGIES, Fits, Need, fits
 
 
 def fit_model(args: argparse.Namespace) -> str:
-    """args: model, gpu, seq, precision, strategy ("all" or one of them), fused, json."""
-    strategies = STRATEGIES if args.strategy == "all" else (args.strategy,)
-    found = fits(args.model, args.gpu, args.seq, args.precision, strategies, fused=args.fused)
+    """args: model, gpu, seq, precision, strategy ("all" or one of them), fused, json; plot, if there is to be one."""
+    found = _fit_own(args) if ":" in args.model else _fit_named(args)
+    if path := vars(args).get("plot"):
+        from . import plots
+
+        save_plot(lambda: plots.fit_bars(found), path)
     if args.json:
         return json.dumps(as_json(args.model, found), indent=2)
-    return str(found) if len(strategies) > 1 else str(found[args.strategy])
+    return str(found) if args.strategy == "all" else str(found[args.strategy])
+
+
+def _fit_named(args: argparse.Namespace) -> Fits:
+    strategies = STRATEGIES if args.strategy == "all" else (args.strategy,)
+    return fits(args.model, args.gpu, args.seq, args.precision or "mixed", strategies, fused=args.fused)
+
+
+def _fit_own(args: argparse.Namespace) -> Fits:
+    from .fitting.own import AS_BUILT, OWN_STRATEGIES, fits_own
+    from .target import BATCH, Target, own_code
+
+    if args.seq is not None or args.fused:
+        raise CkptError("--seq and --fused are for models by name: your own function decides on both")
+    target = Target(args.model)
+    if BATCH not in target.parameters:
+        name = args.model.partition(":")[2]
+        raise CkptError(f"{args.model} has no parameter called batch, and fit needs one: def {name}(batch): ...")
+    strategies = OWN_STRATEGIES if args.strategy == "all" else (args.strategy,)
+    with own_code(f"the step of {args.model} failed"):
+        return fits_own(
+            lambda batch: target.training(batch=batch), args.gpu, args.precision or AS_BUILT, strategies, args.model
+        )
 
 
 def as_json(model: str, answers: Fits) -> dict:
     first = next(iter(answers.found.values()))
+    own = ":" in model
     return {
         "model": model,
-        "parameters": named(model).parameters,
+        "parameters": None if own else named(model).parameters,
         "gpu_bytes": first.capacity,
-        "seq": first.config.tokens,
+        "seq": None if own else first.config.tokens,
         "precision": first.precision,
-        "fused_attention": first.fused,
+        "fused_attention": None if own else first.fused,
         "strategies": {
             strategy: {
                 "batch": answer.batch,

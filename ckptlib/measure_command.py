@@ -3,33 +3,61 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import os
-import sys
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from torch.nn.modules.module import register_module_forward_hook
+
+from .command_parts import bar, save_plot
 from .errors import CkptError
-from .measure.cuda.presets import at_release, preset
+from .measure.cuda.presets import Gpu, at_release, preset
 from .measure.measurement import Measurement, measure
+from .measure.table import Table, mib
 from .models import CHECKPOINTS, mlp_step
+from .target import Target
+
+ROWS = 12  # of the table of modules
 
 
 def measure_target(args: argparse.Namespace) -> str:
-    try:
-        gpu = preset(args.gpu)
-        gpu = at_release(gpu, args.torch) if args.torch else gpu
-    except ValueError as error:
-        raise CkptError(str(error)) from None
-    result = measure(_builder(args), args.device, fake=args.fake, builds=True, gpu=gpu)
+    builder = _builder(args)
+    with progress():
+        result = measure(builder, args.device, fake=args.fake, builds=True, gpu=chosen_gpu(args))
     if args.plot:
         from . import plots  # matplotlib is slow to import, and rarely asked for here
 
+        save_plot(lambda: plots.timeline(result), args.plot)
+    if args.json:
+        return json.dumps(as_json(result), indent=2)
+    modules = by_module(result.by_module)
+    return "\n\n".join([str(result), *([str(modules)] if len(modules.rows) > 1 else [])])
+
+
+def chosen_gpu(args: argparse.Namespace) -> Gpu:
+    try:
+        gpu = preset(args.gpu)
+        return at_release(gpu, args.torch) if args.torch else gpu
+    except ValueError as error:
+        raise CkptError(str(error)) from None
+
+
+@contextmanager
+def progress() -> Iterator[None]:
+    """A bar on stderr that counts the modules as they run, if it takes long. Nobody knows how many there will be."""
+    with bar("measuring", "modules") as count:
+
+        def one_more(*call: object) -> None:  # what a hook returns would be the module's output
+            count.update()
+
+        handle = None if count.disable else register_module_forward_hook(one_more)
         try:
-            plots.timeline(result).save(args.plot)
-        except (OSError, ValueError) as error:
-            raise CkptError(f"cannot draw to {args.plot}: {error}") from None
-    return json.dumps(as_json(result), indent=2) if args.json else str(result)
+            yield
+        finally:
+            if handle:
+                handle.remove()
 
 
 def as_json(result: Measurement) -> dict:
@@ -38,9 +66,40 @@ def as_json(result: Measurement) -> dict:
         "step_peak": result.peak,
         "reserved_peak": result.reserved,
         "at_peak": result.by_category,
+        "at_peak_by_module": result.by_module,
         "marks": [mark._asdict() for mark in result.marks],
         "unknown": result.unknowns,
     }
+
+
+def by_module(found: dict[str, int]) -> Table:
+    """Bytes at the peak, the largest first. Blocks with a number are one row: layers.*, as deep as the rows allow.
+
+    >>> print(by_module({"net.0.fc": 6 * 2**20, "net.1.fc": 6 * 2**20, "": 2**20}))
+    at the peak, by module
+    module          how many       bytes    MiB
+    --------------  --------  ----------  -----
+    net.*.fc               2  12,582,912  12.00
+    (in no module)         1   1,048,576   1.00
+    """
+    paths = {path: re.sub(r"(?<![^.])\d+(?![^.])", "*", path) for path in found}
+    deepest = max((path.count(".") + 1 for path in found), default=1)
+    for depth in range(deepest, 0, -1):
+        sums, members = Counter(), {}
+        for path, nbytes in found.items():
+            name = ".".join(paths[path].split(".")[:depth])
+            sums[name] += nbytes
+            members.setdefault(name, set()).add(".".join(path.split(".")[:depth]))
+        if len(sums) <= ROWS:
+            break
+    rows = [
+        (name or "(in no module)", len(members[name]) if "*" in name else 1, nbytes, mib(nbytes))
+        for name, nbytes in sums.most_common()
+    ]
+    if len(rows) > ROWS:
+        rest = sum(row[2] for row in rows[ROWS - 1 :])
+        rows[ROWS - 1 :] = [("(all others)", len(rows) - ROWS + 1, rest, mib(rest))]
+    return Table("at the peak, by module", ("module", "how many", "bytes", "MiB"), rows)
 
 
 def _builder(args: argparse.Namespace) -> Callable[[], Callable[[], object]]:
@@ -50,33 +109,4 @@ def _builder(args: argparse.Namespace) -> Callable[[], Callable[[], object]]:
         return lambda: mlp_step(args.checkpoint)
     if args.checkpoint != "none":
         raise CkptError("--checkpoint is for the target mlp; in your own model, call checkpoint where you want it")
-    build = _load(args.target)
-
-    def checked() -> Callable[[], object]:
-        step = build()
-        if not callable(step):
-            raise CkptError(
-                f"{args.target} returned {type(step).__name__}, expected a function: the step to measure. "
-                "The likeliest mistake: it runs the step itself, instead of returning a function that does."
-            )
-        return step
-
-    return checked
-
-
-def _load(target: str) -> Callable[[], object]:
-    module_name, colon, name = target.partition(":")
-    if not (colon and all(part.isidentifier() for part in [*module_name.split("."), name])):
-        raise CkptError(f"the target is {target!r}, expected mlp or package.module:function")
-    sys.path.insert(0, os.getcwd())  # as `python -m` does: your own file is found where you stand
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name != module_name and not module_name.startswith(f"{error.name}."):
-            raise  # your module was found, but imports one that is missing
-        raise CkptError(f"no module {module_name!r}, looked for from {os.getcwd()} on") from None
-    build = getattr(module, name, None)
-    if not callable(build):
-        found = f"{type(build).__name__}, which cannot be called," if hasattr(module, name) else "nothing of that name"
-        raise CkptError(f"{module_name} has {found} where {name!r} was expected: a function that returns the step")
-    return build
+    return Target(args.target).step

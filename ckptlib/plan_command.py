@@ -1,22 +1,35 @@
-"""What does `ckptlib plan --chain FILE` do? Read a chain's costs, plan within the budget, print the schedule."""
+"""What does `ckptlib plan` do? Of a model of yours, or of a chain's costs in a file: plan, print the schedule."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
+from .command_parts import save_plot
 from .errors import CkptError
 from .recompute.costs import Costs
 from .recompute.optimal import BudgetTooSmall, optimal, smallest_budget
-from .recompute.schedule import Schedule
+from .recompute.schedule import LEGEND, Schedule
 
 REQUIRED, OPTIONAL = ("ftime", "btime", "x", "xbar"), ("dx", "ftmp", "btmp", "atmp")
 
 
-def plan_chain(args: argparse.Namespace) -> tuple[str, int]:
+def plan_command(args: argparse.Namespace) -> tuple[str, int]:
     """What to print, and the exit code: 0, or 1 if no schedule fits in the budget."""
-    if args.budget < 0:
+    if (args.target is None) == (args.chain is None):
+        raise CkptError("plan needs a model of yours, as package.module:function, or --chain FILE.json, and not both")
+    if args.budget is not None and args.budget < 0:
         raise CkptError(f"the budget is {args.budget}, expected a number of bytes, 0 or more")
+    if args.chain is None:
+        from .plan_model import plan_model  # which needs torch, as a file of costs does not
+
+        return plan_model(args)
+    if args.budget is None:
+        raise CkptError("plan --chain needs --budget BYTES")
+    return plan_chain(args)
+
+
+def plan_chain(args: argparse.Namespace) -> tuple[str, int]:
     costs = read_chain(args.chain)
     try:
         schedule = optimal(costs, args.budget)
@@ -24,6 +37,10 @@ def plan_chain(args: argparse.Namespace) -> tuple[str, int]:
         answer = {"feasible": False, "budget": args.budget, "smallest_budget": error.smallest}
         return (json.dumps(answer, indent=2) if args.json else str(error)), 1
     answer = as_json(schedule, costs, args.budget)
+    if args.plot:
+        from . import plots
+
+        save_plot(lambda: plots.schedule(schedule, costs), args.plot)
     return (json.dumps(answer, indent=2) if args.json else as_text(schedule, answer)), 0
 
 
@@ -62,5 +79,4 @@ def as_json(schedule: Schedule, costs: Costs, budget: int) -> dict:
 
 def as_text(schedule: Schedule, answer: dict) -> str:
     facts = [f"{name.replace('_', ' '):16} {answer[name]:,}" for name in ("makespan", "peak", "forwards", "budget")]
-    legend = "· forward   c keep input   A keep all   r restore   B backward"
-    return "\n".join([*facts, "", schedule.draw(), "", legend])
+    return "\n".join([*facts, "", schedule.draw(), "", LEGEND])

@@ -30,7 +30,7 @@ def test_help_lists_every_command_with_its_first_line(capsys):
     assert exit.value.code == 0
     out = " ".join(capsys.readouterr().out.split())
     for command in cli.COMMANDS:
-        assert f"{command.__name__} {command.__doc__.splitlines()[0]}" in out
+        assert f"{command.__name__.replace('_', '-')} {command.__doc__.splitlines()[0]}" in out
 
 
 def test_help_and_doctor_do_not_wait_for_torch():

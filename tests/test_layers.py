@@ -9,14 +9,16 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ckptlib"
 
 # From the ground up: a part may import what stands before it here, and nothing that stands after it.
 ORDER = (
-    *("errors", "shapes", "doctor", "configs", "formulas"),
+    *("errors", "shapes", "doctor", "configs", "formulas", "ranks"),
     *("vjp", "tape", "models"),
     *("measure",),
     *("recompute",),
     *("cards", "transformer", "fitting"),
     *("grading",),
-    *("drawing", "chart", "diagrams", "plots", "widgets", "book"),
-    *("measure_command", "plan_command", "fit_command", "check_command", "grade_command", "report_command", "cli"),
+    *("drawing", "chart", "diagrams", "plots", "widgets", "book", "start"),
+    *("command_parts", "target"),
+    *("measure_command", "plan_model", "plan_command", "fit_command"),
+    *("check_command", "grade_command", "report_command", "release_command", "cli"),
 )
 
 

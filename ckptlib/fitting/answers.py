@@ -9,6 +9,8 @@ from ..configs import Config
 from ..measure.table import Table
 from .chain import Need
 
+MiB = 2**20
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -23,18 +25,23 @@ class Fit:
     need: Need | None
     too_much: Need
 
+    @property
+    def about(self) -> str:
+        kind = "fused" if self.fused else "plain"
+        return f"{self.config.tokens} tokens, {self.precision}, {kind} attention"
+
     def table(self) -> Table:
         shown = self.need or self.too_much
-        rows = [(part, n, f"{n / GiB:,.2f}") for part, n in shown.parts.items()]
-        rows.append((f"batch {shown.batch}, in the {shown.window}", shown.nbytes, f"{shown.nbytes / GiB:,.2f}"))
-        rows.append(("the GPU has", self.capacity, f"{self.capacity / GiB:,.2f}"))
-        kind = "fused" if self.fused else "plain"
-        title = f"largest batch {self.batch}: {self.config.tokens} tokens, {self.precision}, {kind} attention, "
+        per, unit = (GiB, "GiB") if self.capacity >= GiB else (MiB, "MiB")
+        used = [(part, nbytes) for part, nbytes in shown.parts.items() if nbytes]
+        rows = [*used, (f"batch {shown.batch}, in the {shown.window}", shown.nbytes)]
+        rows = [(what, n, f"{n / per:,.2f}") for what, n in (*rows, ("the GPU has", self.capacity))]
+        title = f"largest batch {self.batch}: {self.about}, "
         more = self.too_much.nbytes
-        notes = [f"Batch {self.too_much.batch} would need {more:,} B ({more / GiB:,.2f} GiB)."]
+        notes = [f"Batch {self.too_much.batch} would need {more:,} B ({more / per:,.2f} {unit})."]
         if shown.extra:
             notes.append(f"Recomputing costs {percent(shown.extra)} FLOPs.")
-        return Table(f"{title}recomputed: {self.strategy}", ("what", "bytes", "GiB"), rows, notes)
+        return Table(f"{title}recomputed: {self.strategy}", ("what", "bytes", unit), rows, notes)
 
     def __str__(self) -> str:
         return str(self.table())
@@ -49,6 +56,7 @@ class Fits:
 
     found: dict[str, Fit]
     costs: dict[int, dict[str, float | None]]  # batch -> strategy -> FLOPs run again, as a fraction; None: too large
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, strategy: str) -> Fit:
         return self.found[strategy]
@@ -58,11 +66,12 @@ class Fits:
             (batch, *("does not fit" if extra is None else percent(extra) for extra in row.values()))
             for batch, row in self.costs.items()
         ]
-        notes = [] if rows else ["Not even one sequence fits."]
+        notes = [*self.notes, *([] if rows else ["Not even one sequence fits."])]
         return Table("FLOPs more than without recomputing, by batch", ("batch", *self.found), rows, notes)
 
     def __str__(self) -> str:
-        return "\n\n".join(map(str, (*self.found.values(), self.table())))
+        last = [self.table()] if self.costs or not any(f.batch for f in self.found.values()) else list(self.notes)
+        return "\n\n".join(map(str, (*self.found.values(), *last)))
 
     def _repr_html_(self) -> str:
         return "".join(t._repr_html_() for t in (*(fit.table() for fit in self.found.values()), self.table()))

@@ -96,7 +96,7 @@ def adamw(model: nn.Module, precision: str) -> Step:
 
     mixed: bfloat16 parameters and gradients, and float32 master weights and moments, 16 bytes a parameter.
     """
-    mixed, parameters = precision == "mixed", list(model.parameters())
+    mixed, parameters = precision == "mixed", [p for p in model.parameters() if p.requires_grad]
     masters = [p.detach().float() for p in parameters] if mixed else parameters
     optimizer = torch.optim.AdamW(masters)
     for p in masters:
@@ -107,7 +107,7 @@ def adamw(model: nn.Module, precision: str) -> Step:
     def update() -> None:
         if mixed:
             for p, master in zip(parameters, masters, strict=True):
-                master.grad, p.grad = p.grad.float(), None
+                master.grad, p.grad = None if p.grad is None else p.grad.float(), None
         optimizer.step()
         if mixed:
             torch._foreach_copy_([p.detach() for p in parameters], masters)

@@ -59,15 +59,15 @@ def windows(line: Timeline, ops: Sequence[Op], layers: int) -> dict[str, Window]
     return found
 
 
-def parts(line: Timeline, moment: int, config: Config) -> Parts:
-    """What memory is used for at a moment, in bytes."""
+def parts(line: Timeline, moment: int, config: Config | None = None) -> Parts:
+    """What memory is used for at a moment, in bytes. Without a config, nobody knows which of it are logits."""
     sums = Counter(dict.fromkeys(PARTS, 0))
     for change in line.alive(moment):
         owner = change.owner
         part = PART_OF[owner.category]
         if owner.category == "parameter" and not owner.name:
             part = "optimizer"  # the master weights: no module's own
-        if owner.category in ("activation", "temporary") and owner.shape[-1:] == (config.vocabulary,):
+        if config and owner.category in ("activation", "temporary") and owner.shape[-1:] == (config.vocabulary,):
             part = "logits and loss"
         sums[part] += change.nbytes
     return dict(sums)

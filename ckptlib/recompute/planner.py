@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..errors import CkptError
-from .chains import Chain, find_chain, given
+from .chains import Chain, Given, find_chain, given
 from .costs import Costs
 from .execute import execute
 from .optimal import LEVELS, optimal, pareto
@@ -47,11 +47,12 @@ class Plan:
         return pareto(self.costs)
 
 
-def plan(model: nn.Module | Sequence[Callable], x: Tensor, budget: int, costs: Costs | None = None) -> Plan:
+def plan(model: nn.Module | Sequence[Callable], x: Any, budget: int, costs: Costs | None = None) -> Plan:
     """The fastest way to train `model` on inputs like x with at most `budget` bytes for its chain.
 
-    The chain is an `nn.Sequential`, a list of stages, or the model's repeated blocks. Counted are its input, all that
-    is kept, the current stage's input, output and temporaries, and the gradient that travels back. Not counted are
+    x is what the model is called with: a tensor, a tuple of arguments, or a dict of named ones. The chain is an
+    `nn.Sequential`, a list of stages, or the model's repeated blocks, wherever they are. Counted are its input, all
+    that is kept, the current stage's input, output and temporaries, and the gradient that travels back. Not counted are
     parameters and their gradients, what the model does outside its blocks, and the random numbers' state and buffers
     that a stage needs to run again as it first ran. `costs` saves profiling again. A budget that cannot be met raises
     `BudgetTooSmall`, which knows the smallest that can.
@@ -71,35 +72,61 @@ class Planned(nn.Module):
         super().__init__()
         is_list = not isinstance(model, nn.Module)
         self.model = nn.ModuleList(s for s in model if isinstance(s, nn.Module)) if is_list else model
-        self.schedule, self.path = schedule, chain.path
-        self._runner = (_ChainRunner(schedule, chain.blocks),)  # in a tuple: its stages are registered above already
+        self.schedule, self.paths = schedule, chain.paths
+        self._blocks = tuple(chain.blocks)  # a tuple of modules is not registered: they are, above
+        places = {block: [] for block in self._blocks} if self.paths else {}
+        for holder in model.modules() if places else ():
+            for name, child in holder._modules.items():
+                if child in places:
+                    places[child].append((holder, name))
+        self._places = tuple(places.items())
 
-    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not self.path:
-            return self._runner[0](x, *args, **kwargs)
-        parent, _, name = self.path.rpartition(".")
-        holder = self.model.get_submodule(parent)
-        blocks = holder._modules[name]
-        # The model finds as many blocks as before: the first runs the whole chain, the others pass it on.
-        stand_in = [self._runner[0], *(_PassOn() for _ in range(self.schedule.n - 1))]
-        holder._modules[name] = (
-            nn.Sequential(*stand_in) if isinstance(blocks, nn.Sequential) else nn.ModuleList(stand_in)
-        )
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.paths:
+            return execute(self.schedule, self._blocks, *args, **kwargs)
+        row = _Row(self.schedule, self._blocks, self.paths)
+        for i, (block, places) in enumerate(self._places):
+            for holder, name in places:
+                holder._modules[name] = _StandIn(block, row, i)
         try:
-            return self.model(x, *args, **kwargs)
+            return self.model(*args, **kwargs)
         finally:
-            holder._modules[name] = blocks
+            for block, places in self._places:
+                for holder, name in places:
+                    holder._modules[name] = block
 
 
-class _ChainRunner(nn.Module):
-    def __init__(self, schedule: Schedule, blocks: Sequence[Callable[..., Tensor]]):
+class _Row:
+    """The blocks' arguments, as the model gives them one after the other. When the last are known, the chain runs."""
+
+    def __init__(self, schedule: Schedule, blocks: Sequence[Callable[..., Tensor]], paths: Sequence[str]):
+        self.schedule, self.blocks, self.paths = schedule, blocks, paths
+        self.x: Tensor | None = None
+        self.besides: list[Given] = []
+
+    def take(self, i: int, x: Tensor, args: tuple, kwargs: dict) -> Tensor:
+        if i != len(self.besides) or (i and x is not self.x):
+            raise CkptError(
+                f"{self.paths[i]} is not called as it was when the chain was looked for, with what the block before "
+                "it returned. Does the model skip blocks, or run others for other inputs?"
+            )
+        self.x = x
+        self.besides.append((args, kwargs))
+        if len(self.besides) < len(self.blocks):
+            return x  # nobody but the next block looks at it
+        return execute(self.schedule, given(self.blocks, self.besides), x)
+
+
+class _StandIn(nn.Module):
+    """In a block's place while the model runs. The model may still look at the block's own attributes."""
+
+    def __init__(self, block: nn.Module, row: _Row, number: int):
         super().__init__()
-        self.schedule, self.blocks = schedule, tuple(blocks)  # a tuple of modules is not registered
+        self._own = (block, row, number)  # in a tuple: not registered
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return execute(self.schedule, given(self.blocks, args, kwargs), x)
+        _, row, number = self._own
+        return row.take(number, x, args, kwargs)
 
-
-class _PassOn(nn.Module):
-    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return x
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_own"][0], name)

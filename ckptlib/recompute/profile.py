@@ -5,37 +5,43 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm.auto import tqdm
 
 from ..errors import CkptError
 from ..measure.storages import plain_parts, storages_of
 from ..measure.trace import Recorder, recording
-from .chains import Chain, find_chain
+from .chains import Chain, buffers_restored, find_chain
 from .costs import Costs
+from .op_costs import op_flops
 
 REPEATS = 3  # timed runs of each stage, of which the fastest counts
 
 
-def profile_chain(model: nn.Module | Sequence[Callable], x: Tensor, repeats: int = REPEATS) -> Costs:
+def profile_chain(model: nn.Module | Sequence[Callable], x: Any, repeats: int = REPEATS) -> Costs:
     """Costs of every stage of an `nn.Sequential`, a list of stages, or a model's repeated blocks, run on x.
 
-    Gradients of parameters are not in the bytes: every schedule has them. The model is left as it was: no gradient is
-    accumulated, buffers and random numbers are restored.
+    x is the model's input: a tensor, a tuple of arguments, or a dict of named ones. Gradients of parameters are not in
+    the bytes: every schedule has them. Fake tensors take no time: theirs is counted in FLOPs. The model is left as it
+    was: no gradient is accumulated, buffers and random numbers are restored.
     """
     return profile_stages(find_chain(model, x), repeats)
 
 
-def profile_stages(chain: Chain, repeats: int = REPEATS) -> Costs:
+def profile_stages(chain: Chain, repeats: int = REPEATS, flops: bool = False) -> Costs:
+    """`flops`: count FLOPs instead of seconds, as for fake tensors: what is timed here is to run elsewhere."""
     x, stages = chain.x.detach(), []
     needs_grad = chain.x.requires_grad
+    timer, runs = (_counted, 1) if flops or isinstance(x, FakeTensor) else (_timed, repeats + 1)
     with _unchanged(chain.blocks):
         for stage in tqdm(chain.stages, desc="profiling stages", disable=None, delay=1, leave=False):
-            found, y = _profile(stage, x, needs_grad, repeats)
+            found, y = _profile(stage, x, needs_grad, timer, runs)
             stages.append(found)
             x, needs_grad = y.detach(), y.requires_grad
             del y
@@ -63,10 +69,10 @@ class _Stage(NamedTuple):
     differentiable: bool
 
 
-def _profile(stage: Callable, x: Tensor, needs_grad: bool, repeats: int) -> tuple[_Stage, Tensor]:
+def _profile(stage: Callable, x: Tensor, needs_grad: bool, timer: Callable, runs: int) -> tuple[_Stage, Tensor]:
     x = x.detach().requires_grad_(needs_grad)
     own = [x, *stage.parameters(), *stage.buffers()] if isinstance(stage, nn.Module) else [x]
-    ftime, btime = zip(*(_timed(stage, x, own) for _ in range(repeats + 1)), strict=True)
+    ftime, btime = zip(*(timer(stage, x, own) for _ in range(runs)), strict=True)
     with recording() as recorder, torch.no_grad():
         out = _nbytes(stage(x))
         ftmp = _peak(recorder) - out
@@ -89,7 +95,8 @@ def _profile(stage: Callable, x: Tensor, needs_grad: bool, repeats: int) -> tupl
         atmp = _peak(recorder) - xbar
         btmp = _backward(recorder, y, own) - xbar if y.requires_grad else 0
     temporary = (max(nbytes, 0) for nbytes in (ftmp, btmp, atmp))
-    return _Stage(min(ftime[1:]), min(btime[1:]), out, xbar, *temporary, saves_x, saves_y, y.requires_grad), y
+    ftime, btime = ftime[1:] or ftime, btime[1:] or btime  # the first is slower than those after it
+    return _Stage(min(ftime), min(btime), out, xbar, *temporary, saves_x, saves_y, y.requires_grad), y
 
 
 def _parts(t: Tensor) -> list[tuple[Tensor, torch.UntypedStorage]]:
@@ -125,10 +132,8 @@ def _peak(recorder: Recorder, start: int = 0, without: set[int] = frozenset()) -
 
 def _timed(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[float, float]:
     start = _clock(x)
-    y = stage(x)
+    y = _one_tensor(stage(x))
     middle = _clock(x)
-    if not isinstance(y, Tensor):
-        raise CkptError(f"a stage returned a {type(y).__name__}, expected one tensor: this is not a chain")
     if not y.requires_grad:
         return middle - start, 0.0
     dy = torch.ones_like(y)
@@ -136,6 +141,34 @@ def _timed(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[float, float]
     ready = _clock(x)
     torch.autograd.grad(y, wanted, dy, allow_unused=True)
     return middle - start, _clock(x) - ready
+
+
+def _one_tensor(y: Any) -> Tensor:
+    if not isinstance(y, Tensor):
+        raise CkptError(f"a stage returned a {type(y).__name__}, expected one tensor: this is not a chain")
+    return y
+
+
+def _counted(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[int, int]:
+    """FLOPs of forward and of backward."""
+    with Flops() as forward:
+        y = _one_tensor(stage(x))
+    if not y.requires_grad:
+        return forward.total, 0
+    with Flops() as backward:
+        torch.autograd.grad(y, [t for t in own if t.requires_grad], torch.ones_like(y), allow_unused=True)
+    return forward.total, backward.total
+
+
+class Flops(TorchDispatchMode):
+    """Adds up the FLOPs of what runs inside: matrix products, convolutions, attention."""
+
+    total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.total += op_flops(func, args, kwargs or {}, out)
+        return out
 
 
 def _clock(x: Tensor) -> float:
@@ -151,11 +184,5 @@ def _nbytes(t: Tensor) -> int:
 @contextmanager
 def _unchanged(stages: Sequence[Callable]) -> Iterator[None]:
     """Random numbers and buffers afterwards as before."""
-    buffers = [b for stage in stages if isinstance(stage, nn.Module) for b in stage.buffers()]
-    before = [b.clone() for b in buffers]
-    try:
-        with torch.random.fork_rng(), torch.enable_grad():
-            yield
-    finally:
-        for buffer, old in zip(buffers, before, strict=True):
-            buffer.copy_(old)
+    with buffers_restored(stages), torch.random.fork_rng(), torch.enable_grad():
+        yield

@@ -12,6 +12,7 @@ from .costs import Costs
 
 FORWARD, KEEP_INPUT, KEEP_ALL, RESTORE, BACKWARD = "forward", "keep input", "keep all", "restore", "backward"
 FORWARDS = (FORWARD, KEEP_INPUT, KEEP_ALL)
+LEGEND = "· forward   c keep input   A keep all   r restore   B backward"
 LETTERS = {FORWARD: "·", KEEP_INPUT: "c", KEEP_ALL: "A", RESTORE: "r", BACKWARD: "B"}
 
 

@@ -1,0 +1,216 @@
+"""Which plan keeps a whole training step within a budget? Plan the chain, measure the step, correct, again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from ..errors import CkptError
+from ..measure.cuda.allocator import CUDA_RULES, AllocatorRules
+from ..measure.cuda.dispatch.as_cuda import as_cuda
+from ..measure.cuda.presets import Gpu
+from ..measure.measurement import SIMULATED, Measurement, measure
+from .builders import store_all
+from .chains import Chain, find_chain
+from .costs import Costs
+from .optimal import optimal, smallest_budget
+from .profile import Flops, profile_stages
+from .schedule import Schedule
+from .training import Training
+
+TRIES = 6  # plans that are measured on the way to the best, at most
+ENOUGH = 0.01  # of the budget may be left unused
+
+
+class Found(NamedTuple):
+    """A schedule of the chain, and the step that was run by it."""
+
+    schedule: Schedule
+    measured: Measurement
+
+    @property
+    def peak(self) -> int:
+        return self.measured.peak
+
+
+class NoPlanFits(CkptError):
+    """Even the plan that needs the least needs `smallest` bytes."""
+
+    def __init__(self, budget: int, smallest: int):
+        text = f"no plan of this step fits in {budget:,} bytes: the most frugal one was measured to need {smallest:,}"
+        super().__init__(text)
+        self.budget, self.smallest = budget, smallest
+
+
+@dataclass
+class WholeStep:
+    """Every run builds the model anew, by `build`, so that it can be fake. `update` makes the optimizer's part of the
+    step for a model: none unless given. `tick` is called after each run."""
+
+    build: Callable[[], Training]
+    device: str
+    gpu: Gpu
+    fake: bool = False
+    rules: AllocatorRules = CUDA_RULES
+    update: Callable[[Training], Callable[[], object]] = lambda training: lambda: None
+    tick: Callable[[], object] = lambda: None
+    seen: dict[Schedule | None, Found] = field(default_factory=dict)
+
+    def run(self, schedule: Schedule | None = None) -> Found:
+        """The step, measured: by the schedule, or as the model itself does it."""
+        if schedule not in self.seen:
+            chain = self.chain if schedule else None
+
+            def setup() -> Callable[[], None]:
+                training = self.build()
+                passes, update = training.passes(chain, schedule), self.update(training)
+
+                def step() -> None:
+                    passes()
+                    update()
+
+                return step
+
+            options = {"gpu": self.gpu, "rules": self.rules} if self.device == SIMULATED else {}
+            measured = measure(setup, self.device, fake=self.fake, builds=True, **options)
+            self.seen[schedule] = Found(schedule, measured)
+            self.tick()
+        return self.seen[schedule]
+
+    @cached_property
+    def _looked_at(self) -> tuple[Chain, int]:
+        """The chain, and the FLOPs of a plain step. The chain's blocks are of a model that is gone with it."""
+        with self._as_measured():
+            training = self.build()
+            chain = find_chain(training.model, training.inputs)
+            with Flops() as counted:
+                training.passes()()
+        self.tick()
+        return chain, counted.total
+
+    @cached_property
+    def costs(self) -> Costs:
+        """Of the chain's stages."""
+        chain = self.chain
+        with self._as_measured():
+            return profile_stages(chain, flops=self.unit == "FLOPs")
+
+    @cached_property
+    def _with_the_rest(self) -> Costs:
+        """The chain's costs and, as one stage more, what comes after it and is never run again: a head, the loss.
+
+        Gradients of parameters come with a stage's backward and stay: they count as part of the gradient that travels
+        back. What the last stage needs was measured.
+        """
+        c, (need, stays) = self.costs, self._after_the_chain()
+        own = [sum(p.nbytes for p in parameters(block) if p.requires_grad) for block in self.chain.blocks]
+        more = [stays + sum(own[i:]) for i in range(c.n + 1)]
+        dx = [*(nbytes + extra for nbytes, extra in zip(c.dx, more, strict=True)), 0]
+        given = {name: [*getattr(c, name), 0] for name in ("ftime", "btime", "x", "xbar")}
+        given |= {name: [*getattr(c, name), need] for name in ("ftmp", "btmp", "atmp")}
+        saves = {name: [*getattr(c, name), True] for name in ("saves_x", "saves_y")}
+        return Costs(**given, **saves, dx=dx, dy_at_start=False)
+
+    def _after_the_chain(self) -> tuple[int, int]:
+        """(bytes that the plain step needs between the chain's forward and its backward, those of them that stay)."""
+        measured, last = self.run().measured, self.chain.names[-1]
+        line, ops = measured.timeline, measured.trace.ops
+        where = [f"{ops[change.op].module}." if change.op >= 0 else "" for change in line.changes]
+        inside = [i for i, module in enumerate(where) if module.startswith(f"{last}.")]
+        forward = [i for i in inside if line.changes[i].phase == "forward"]
+        backward = [i for i in inside if line.changes[i].phase != "forward"]
+        if not forward or not backward:
+            return 0, 0
+        end = next((i for i in range(forward[-1] + 1, backward[0]) if line.changes[i].op >= 0), backward[0])
+        start, between = line.total(end - 1), line.totals[end : backward[0]].tolist()
+        stays = line.total(backward[0] - 1) - start - self.costs.dx[-1]
+        return max([0, *(total - start for total in between)]), max(stays, 0)
+
+    def planned(self, budget: int) -> Schedule:
+        """The fastest schedule of the chain, if chain and rest together may have so many bytes."""
+        actions = optimal(self._with_the_rest, budget).actions
+        return Schedule(self.costs.n, [action for action in actions if action.stage < self.costs.n])
+
+    @contextmanager
+    def _as_measured(self) -> Iterator[None]:
+        """The ops of the device, on fake tensors if they are wanted, but no record of them."""
+        fake = FakeTensorMode(allow_non_fake_inputs=True) if self.fake else nullcontext()
+        with as_cuda(self.gpu) if self.device == SIMULATED else nullcontext(), fake:
+            yield
+
+    @property
+    def unit(self) -> str:
+        """Of time: FLOPs where the clock of this machine tells nothing."""
+        return "FLOPs" if self.fake or self.device == SIMULATED else "s"
+
+    @property
+    def chain(self) -> Chain:
+        return self._looked_at[0]
+
+    @property
+    def flops(self) -> int:
+        """Of a step that recomputes nothing."""
+        return self._looked_at[1]
+
+    def extra(self, schedule: Schedule) -> float:
+        """What is run again: seconds as a fraction of the chain's, or FLOPs as a fraction of the whole step's."""
+        plain = sum(self.costs.ftime) + sum(self.costs.btime)
+        again = schedule.cost(self.costs).time - plain
+        whole = max(self.flops, plain) if self.unit == "FLOPs" else plain
+        return again / whole if whole else 0.0
+
+    @cached_property
+    def all_kept(self) -> Found:
+        return Found(store_all(self.costs.n), self.run().measured)
+
+    @property
+    def budgets(self) -> tuple[int, int]:
+        """For `planned`: the smallest, and the one that leaves nothing to recompute."""
+        costs = self._with_the_rest
+        return smallest_budget(costs), store_all(costs.n).cost(costs).peak
+
+    @cached_property
+    def least(self) -> Found:
+        """The step by the plan that needs the least."""
+        return self.run(self.planned(self.budgets[0]))
+
+    def within(self, nbytes: int) -> Found:
+        """The fastest plan found whose whole step needs at most so many bytes.
+
+        Bytes of the chain and what comes after it are planned, and those of the step measured. One is not the other
+        plus a constant; but nearly, so that the line through two plans leads to the next.
+        """
+        if self.all_kept.peak <= nbytes:
+            return self.all_kept
+        if self.least.peak > nbytes:
+            raise NoPlanFits(nbytes, min(self.least.peak, self.all_kept.peak))
+        fits, too_much = self.least, self.all_kept
+        low, high = self.budgets
+        line = (low, fits.peak), (high, too_much.peak)
+        for _ in range(TRIES):
+            guess = min(max(_where(line, nbytes), low + 1), high - 1)
+            if high - low <= 1 or nbytes - fits.peak <= ENOUGH * nbytes:
+                break
+            found = self.run(self.planned(guess))
+            if found.peak > nbytes:
+                too_much, high = found, guess
+            else:
+                low = guess
+                fits = min((fits, found), key=lambda one: (self.extra(one.schedule), one.peak))
+            line = (low, fits.peak), (high, too_much.peak)
+        return fits
+
+
+def _where(line: tuple[tuple[int, int], tuple[int, int]], nbytes: int) -> int:
+    (low, less), (high, more) = line
+    return int(low + (nbytes - less) * (high - low) / max(more - less, 1))
+
+
+def parameters(block: object) -> list[Tensor]:
+    return list(block.parameters()) if isinstance(block, nn.Module) else []

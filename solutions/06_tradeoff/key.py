@@ -1,0 +1,528 @@
+"""What is known about wrong answers to assignment 6, and what to say to each."""
+
+from functools import cache
+from itertools import pairwise
+from math import comb, inf, sqrt
+
+import torch
+from tasks import check
+
+import ckptlib as ck
+
+# ---- Task 1: periodic_cost ----
+
+
+def about(keep, key, message, wrong):
+    """A wrong formula for one number in one reading; m stages in each of k chunks."""
+
+    def periodic_cost(n, k, keep_chunk):
+        value = wrong(n, k, n // k) if keep_chunk is keep else None
+        return {"forwards": None, "peak": None} | {key: value}
+
+    check.periodic_cost.mistake(message)(periodic_cost)
+
+
+LAST = "The last chunk need not be brought back: when forward arrives there, backward begins. Its stages run once."
+OTHER = "That is the other reading: look at what is kept of a chunk while it is reversed."
+about(True, "forwards", LAST, lambda n, k, m: 2 * n)
+about(True, "forwards", OTHER, lambda n, k, m: n - m + k * m * (m + 1) // 2)
+about(True, "forwards", "Those are the extra forwards. First runs count, too: n more.", lambda n, k, m: n - m)
+about(
+    True,
+    "forwards",
+    "Only one chunk is run again here. All of them are, but for the last.",
+    lambda n, k, m: n + m,
+)
+about(True, "forwards", "Nothing is run again here: that is plain autograd.", lambda n, k, m: n)
+about(
+    True,
+    "peak",
+    "The checkpoints alone. While a chunk is reversed, its stages' outputs are alive with them.",
+    lambda n, k, m: k,
+)
+about(
+    True,
+    "peak",
+    "The chunk alone. While it is reversed, the checkpoints of the chunks in front of it are still alive.",
+    lambda n, k, m: m,
+)
+about(True, "peak", OTHER, lambda n, k, m: k + 2)
+about(
+    True,
+    "peak",
+    "The chunk's own checkpoint is counted, and so are the outputs of all its m stages, the last one's included: "
+    "k + m, not one less.",
+    lambda n, k, m: k + m - 1,
+)
+about(
+    True,
+    "peak",
+    "One too many: the chunk's input is its checkpoint, and the m stages add one output each.",
+    lambda n, k, m: k + m + 1,
+)
+about(True, "peak", "That is plain autograd, or a single chunk around everything.", lambda n, k, m: n + 1)
+about(
+    False,
+    "forwards",
+    "The last chunk is run a first time to be forgotten. Forward stops at the last checkpoint: n − m.",
+    lambda n, k, m: n + k * m * (m + 1) // 2,
+)
+about(
+    False,
+    "forwards",
+    "n − m too few: the forward pass places the checkpoints first, n − m forwards; then each chunk takes "
+    "m + (m − 1) + … + 1.",
+    lambda n, k, m: k * m * (m + 1) // 2,
+)
+about(
+    False,
+    "forwards",
+    "n²/k is how it grows, not how much it is: reversing a chunk takes m + (m − 1) + … + 1 forwards.",
+    lambda n, k, m: n * n // k,
+)
+SELF = "Each stage also runs for its own backward: a chunk takes m + (m − 1) + … + 1 forwards, m(m + 1)/2."
+about(False, "forwards", SELF, lambda n, k, m: n - m + k * m * (m - 1) // 2)
+about(
+    False,
+    "forwards",
+    "m² for each chunk is twice too much: the later restarts are shorter, m + (m − 1) + … + 1.",
+    lambda n, k, m: n - m + k * m * m,
+)
+about(False, "forwards", OTHER, lambda n, k, m: 2 * n - m)
+about(
+    False,
+    "forwards",
+    "That is n(n + 1)/2, the chain without any checkpoint: a restart begins at the chunk's, not at value 0.",
+    lambda n, k, m: n * (n + 1) // 2,
+)
+about(False, "peak", OTHER, lambda n, k, m: k + m)
+about(
+    False,
+    "peak",
+    "The checkpoints alone. The stage that runs has an input and an output, and both are alive.",
+    lambda n, k, m: k,
+)
+about(
+    False,
+    "peak",
+    "One is missing: the stage that runs has an input and an output, and both are alive besides the checkpoints.",
+    lambda n, k, m: k + 1,
+)
+about(False, "peak", "That is the chain with one checkpoint. Here k inputs of chunks are kept.", lambda n, k, m: 3)
+
+# ---- Task 2: runs ----
+
+
+def predicted(keep, message, wrong):
+    def predict_runs(n, k, keep_chunk):
+        return wrong(n, k, n // k) if keep_chunk is keep else None
+
+    check.runs.mistake(message, predict_runs, None)
+
+
+predicted(True, LAST, lambda n, k, m: [2] * n)
+predicted(
+    True,
+    "It is the last chunk whose stages run once, not the first: backward begins at the end of the chain.",
+    lambda n, k, m: [1] * m + [2] * (n - m),
+)
+predicted(True, "That is plain autograd: all chunks but the last are run again.", lambda n, k, m: [1] * n)
+predicted(
+    True,
+    "Those are the runs besides the first. The first one counts, too.",
+    lambda n, k, m: [1] * (n - m) + [0] * m,
+)
+predicted(True, OTHER, lambda n, k, m: [m - i % m + (i < n - m) for i in range(n)])
+predicted(False, OTHER, lambda n, k, m: [2] * (n - m) + [1] * m)
+predicted(
+    False,
+    "The pass that places the checkpoints is missing: all chunks but the last have run once before.",
+    lambda n, k, m: [m - i % m for i in range(n)],
+)
+predicted(
+    False,
+    "The last chunk is not run a first time to be forgotten: each of its stages runs once less than that.",
+    lambda n, k, m: [m - i % m + 1 for i in range(n)],
+)
+BACKWARDS = "The other way round: the first stage of a chunk is on the way to all the others, the last to none."
+predicted(False, BACKWARDS, lambda n, k, m: [i % m + 1 + (i < n - m) for i in range(n)])
+predicted(False, BACKWARDS, lambda n, k, m: [i % m + 1 for i in range(n)])
+predicted(
+    False,
+    "Each stage also runs for its own backward, once: count that run, too.",
+    lambda n, k, m: [m - 1 - i % m + (i < n - m) for i in range(n)],
+)
+predicted(
+    False,
+    "That is the chain without checkpoints: a restart begins at the chunk's own, so later chunks cost the same.",
+    lambda n, k, m: [n - i for i in range(n)],
+)
+
+
+def measured(message, wrong):
+    check.runs.mistake(message, None, wrong)
+
+
+def counting(layers):
+    runs = [0] * len(layers)
+
+    def hook(i):
+        def count(*_):
+            runs[i] += 1
+
+        return count
+
+    for i, layer in enumerate(layers):
+        layer.register_forward_hook(hook(i))
+    return runs
+
+
+def forward_only(schedule, layers, x):
+    runs = counting(layers)
+    ck.execute(schedule, layers, x)
+    return runs
+
+
+def not_executed(schedule, layers, x):
+    runs = counting(layers)
+    torch.nn.Sequential(*layers)(x).sum().backward()
+    return runs
+
+
+def together(schedule, layers, x):
+    runs = counting(layers)
+    ck.execute(schedule, layers, x).sum().backward()
+    return sum(runs)
+
+
+def besides_the_first(schedule, layers, x):
+    runs = counting(layers)
+    ck.execute(schedule, layers, x).sum().backward()
+    return [n - 1 for n in runs]
+
+
+def late_name(schedule, layers, x):
+    runs = [0] * len(layers)
+
+    def count(i):
+        runs[i] += 1
+
+    for i, layer in enumerate(layers):
+        layer.register_forward_hook(lambda *_: count(i))  # noqa: B023
+    ck.execute(schedule, layers, x).sum().backward()
+    return runs
+
+
+measured("Only the forward pass ran: recomputation happens in backward, so call it on the output's sum.", forward_only)
+measured("The layers were called without the schedule: ck.execute(schedule, layers, x) runs them by it.", not_executed)
+measured(
+    "No layer ran: that is the schedule's count on paper. Execute it, and count the calls.",
+    lambda schedule, layers, x: schedule.forwards(),
+)
+measured("That is the number of all runs together. How often did each layer run?", together)
+measured("Those are the runs besides the first. The first one counts, too.", besides_the_first)
+measured(
+    "All runs were counted for the last layer: the hook looks i up when it is called, after the loop. Write i=i.",
+    late_name,
+)
+
+# ---- Task 3: best_k ----
+
+told = check.best_k.mistake
+
+
+def up(n, k):
+    return -(-n // k)
+
+
+def with_peak(n, checkpoint, stage, k):
+    return k, k * checkpoint + up(n, k) * stage
+
+
+@told("That is √n, for units of one size. Here a checkpoint and a stage weigh differently: both units belong in.")
+def root_of_n(n, checkpoint, stage):
+    return with_peak(n, checkpoint, stage, round(sqrt(n)))
+
+
+@told("Upside down: the more a stage keeps, the shorter the chunks should be, and the more of them there are.")
+def upside_down(n, checkpoint, stage):
+    return with_peak(n, checkpoint, stage, min(n, max(1, round(sqrt(n * checkpoint / stage)))))
+
+
+NEAR = (
+    "√(n · stage/checkpoint), rounded, is only near the minimum: because chunks are whole, a k beside it may be "
+    "better. Compare the peaks of whole numbers k."
+)
+
+
+@told(f"{NEAR} And k cannot be larger than n.")
+def rounded(n, checkpoint, stage):
+    return with_peak(n, checkpoint, stage, max(1, round(sqrt(n * stage / checkpoint))))
+
+
+@told(NEAR)
+def rounded_within(n, checkpoint, stage):
+    return with_peak(n, checkpoint, stage, min(n, max(1, round(sqrt(n * stage / checkpoint)))))
+
+
+@told("Of several k that are equally good, the smallest was asked: it has the fewest forwards.")
+def largest(n, checkpoint, stage):
+    return min((with_peak(n, checkpoint, stage, k) for k in range(n, 0, -1)), key=lambda pair: pair[1])
+
+
+@told("n/k was rounded down: if k does not divide n, the longest chunk has one stage more.")
+def down(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + n // k * stage for k in range(1, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]
+
+
+@told("Only those k were tried that divide n. Any k from 1 to n may be best.")
+def divisors(n, checkpoint, stage):
+    pairs = [with_peak(n, checkpoint, stage, k) for k in range(1, n + 1) if n % k == 0]
+    return min(pairs, key=lambda pair: pair[1])
+
+
+@told("k = n was never tried: a checkpoint for every stage is allowed, and here it is sometimes the best.")
+def below_n(n, checkpoint, stage):
+    return min((with_peak(n, checkpoint, stage, k) for k in range(1, n)), key=lambda pair: pair[1])
+
+
+@told("The units are exchanged: k checkpoints take k · checkpoint, the chunk takes ⌈n/k⌉ · stage.")
+def exchanged(n, checkpoint, stage):
+    peaks = {k: k * stage + up(n, k) * checkpoint for k in range(1, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]
+
+
+# ---- Task 4: bound ----
+
+
+def b(s, t):
+    return comb(s + t, s) if t >= 0 else 0
+
+
+def smallest(s, reached):
+    r = 0
+    while not reached(b(s, r)):
+        r += 1
+    return r
+
+
+def beta_is(message, wrong):
+    check.bound.mistake(message, wrong, None)
+
+
+def extra_is(message, wrong):
+    check.bound.mistake(message, None, wrong)
+
+
+FIRST = "You count with one slot more than there is: the chain's input takes the first of the s slots."
+beta_is(FIRST, lambda s, t: comb(s + 1 + t, t))
+beta_is(
+    "That is β(s, t − 1): with t = 0 a chain of one stage can still be reversed, so β(s, 0) = 1.",
+    lambda s, t: comb(s + t - 1, s),
+)
+beta_is(
+    "That is β(s − 1, t): a slot less. With one slot, a chain of t + 1 stages can be reversed.",
+    lambda s, t: comb(s + t - 1, t),
+)
+beta_is("A product does not grow fast enough: slots and repeats make a triangle, Pascal's.", lambda s, t: s * t)
+beta_is(
+    "(t + 1) to the power s would be s loops inside each other, each with all repeats for itself. They share them.",
+    lambda s, t: (t + 1) ** s,
+)
+extra_is(
+    "Those are all forwards, l + t(l, s). The one of each stage for its own backward does not count here.",
+    lambda l, s: l + (r := smallest(s, lambda x: x >= l)) * l - b(s + 1, r - 1),  # noqa: E741
+)
+extra_is(
+    "r · l would be right if every stage advanced r times. Many advance less often, and spare β(s + 1, r − 1).",
+    lambda l, s: smallest(s, lambda x: x >= l) * l,  # noqa: E741
+)
+extra_is(
+    "The number to subtract has a slot more: β(s + 1, r − 1), the sum of β(s, 0), β(s, 1) … β(s, r − 1).",
+    lambda l, s: (r := smallest(s, lambda x: x >= l)) * l - b(s, r - 1),  # noqa: E741
+)
+extra_is(
+    "The number to subtract has a repeat less: β(s + 1, r − 1), the sum of β(s, 0), β(s, 1) … β(s, r − 1).",
+    lambda l, s: (r := smallest(s, lambda x: x >= l)) * l - b(s + 1, r),  # noqa: E741
+)
+extra_is(FIRST, lambda l, s: (r := smallest(s + 1, lambda x: x >= l)) * l - b(s + 2, r - 1))  # noqa: E741
+extra_is("That is for one slot, whatever s is: l(l − 1)/2.", lambda l, s: l * (l - 1) // 2)  # noqa: E741
+
+# ---- Tasks 5 and 6 ----
+
+
+def advance(lo, hi, kind="keep input"):
+    return [(kind, lo)] + [("forward", i) for i in range(lo + 1, hi)]
+
+
+def keep(lo, hi):
+    return [("keep all", i) for i in range(lo, hi)] + [("backward", i) for i in reversed(range(lo, hi))]
+
+
+def in_last(n, k):
+    return [i * (n // k) for i in range(k)] + [n]
+
+
+def longer_first(n, k):
+    length, longer = divmod(n, k)
+    return [i * length + min(i, longer) for i in range(k + 1)]
+
+
+def longer_last(n, k):
+    return [n - edge for edge in reversed(longer_first(n, k))]
+
+
+def spread(n, k):
+    return [round(i * n / k) for i in range(k + 1)]
+
+
+def whole(n, k):
+    return [*range(0, n, -(-n // k)), n]
+
+
+def builder(edges, twice=False, kind="keep input"):
+    """Chen's actions; twice: the last chunk, too, is run to be forgotten."""
+
+    def chen(n, k):
+        ends = edges(n, k)
+        actions = [a for lo, hi in pairwise(ends if twice else ends[:-1]) for a in advance(lo, hi, kind)]
+        for lo, hi in reversed(list(pairwise(ends))):
+            actions += [("restore", lo)] * (twice or hi < n) + keep(lo, hi)
+        return actions
+
+    return chen
+
+
+told = check.chen.mistake
+TWICE = "The stages of the last chunk run twice: its input is current when forward arrives there, so keep all at once."
+REST = "The last chunk has the whole rest, and is the longest just when all k checkpoints are alive. Spread the rest."
+FIRST_LONGER = (
+    "The lengths are right, their order is not: longer chunks come first, because fewer checkpoints are alive when "
+    "they are reversed."
+)
+told(TWICE)(builder(longer_first, twice=True))
+told(REST)(builder(in_last))
+told(f"{REST} And its stages run twice, which they need not.")(builder(in_last, twice=True))
+told(FIRST_LONGER)(builder(longer_last))
+told(FIRST_LONGER)(builder(spread))
+told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(longer_last, twice=True))
+told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(spread, twice=True))
+told("Chunks of ⌈n/k⌉ stages leave the last one what is left: the lengths differ by more than one.")(builder(whole))
+told("Chunks of ⌈n/k⌉ stages leave the last one what is left, and here it runs twice, too.")(builder(whole, twice=True))
+told("The first stage of a chunk runs with 'forward': its input is not kept, and nothing can be restored.")(
+    builder(longer_first, kind="forward")
+)
+
+
+@told("All is kept from the start: that is plain autograd, and its peak is n + 1.")
+def keeps_all(n, k):
+    return keep(0, n)
+
+
+@told("Nothing is kept of a chunk but its checkpoint, and it is run again for every stage: that is the other reading.")
+def one_at_a_time(n, k):
+    edges = longer_first(n, k)
+    actions = [a for lo, hi in pairwise(edges[:-1]) for a in advance(lo, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] * (hi < n) + alone(lo, hi)
+    return actions
+
+
+@cache
+def extra(length, slots):
+    if length == 1:
+        return 0
+    if slots == 0:
+        return inf
+    return min(k + extra(length - k, slots - 1) + extra(k, slots) for k in range(1, length))
+
+
+def best(length, slots):
+    return min(range(1, length), key=lambda k: k + extra(length - k, slots - 1) + extra(k, slots))
+
+
+def alone(lo, hi):
+    return reverse(lo, hi, 1)
+
+
+def reverse(lo, hi, slots, cut=best, behind=-1, front=0, back=True, kind="keep input"):
+    """Revolve, or something like it: cut(length, slots), and how the slots change behind and in front of the cut."""
+    if hi - lo == 1:
+        return keep(lo, hi)
+    options = {"cut": cut, "behind": behind, "front": front, "back": back, "kind": kind}
+    middle = lo + (cut(hi - lo, slots) if slots > 1 else hi - lo - 1)
+    actions = advance(lo, middle, kind) + reverse(middle, hi, max(slots + behind, 1), **options)
+    return actions + [("restore", lo)] * back + reverse(lo, middle, max(slots + front, 1), **options)
+
+
+told = check.revolve.mistake
+
+
+@told("All is kept from the start: that is plain autograd. At most slots + 2 activations may be alive.")
+def revolve_keeps_all(n, slots):
+    return keep(0, n)
+
+
+@told("Only one slot is in use: every stage is reached from the chain's input. Place checkpoints on the way.")
+def revolve_one_slot(n, slots):
+    return alone(0, n) if slots > 1 else None
+
+
+def like(message, **options):
+    @told(message)
+    def revolve(n, slots):
+        return reverse(0, n, slots, **options) if slots > 1 else None
+
+
+HALVES = (
+    "Halves are not the best cut. Behind it there is a slot less, so that part should be shorter: try every k, and "
+    "take the one with the smallest k + t(l − k, s − 1) + t(k, s)."
+)
+like(HALVES, cut=lambda length, slots: length // 2)
+like(HALVES, cut=lambda length, slots: (length + 1) // 2)
+like(
+    "In front of the cut all slots are free again: what is behind it was reversed, and its checkpoints are dropped.",
+    front=-1,
+)
+like(
+    "In front of the cut all slots are free again: what is behind it was reversed, and its checkpoints are dropped.",
+    front=-1,
+    cut=lambda length, slots: length // 2,
+)
+like(
+    "Too many checkpoints are alive: behind the cut, value lo is still kept, so there is a slot less.",
+    behind=0,
+)
+like(
+    "Too many checkpoints are alive: behind the cut, value lo is still kept, so there is a slot less.",
+    behind=0,
+    cut=lambda length, slots: length // 2,
+)
+
+
+def equal_chunks(edges):
+    def revolve(n, slots):
+        if slots == 1:
+            return None
+        ends = edges(n, slots)
+        actions = [a for lo, hi in pairwise(ends[:-1]) for a in advance(lo, hi)]
+        for lo, hi in reversed(list(pairwise(ends))):
+            actions += [("restore", lo)] * (hi < n) + alone(lo, hi)
+        return actions
+
+    return revolve
+
+
+for edges in (longer_first, longer_last, spread, in_last, whole):
+    told(
+        "Equal chunks, one stage at a time: the slots of chunks that are reversed already stay empty. Use them again, "
+        "inside the chunks that are left."
+    )(equal_chunks(edges))
+
+NO_RESTORE = "After a backward no value is current: restore the input of lo before the part in front is run again."
+NOT_KEPT = "What is to be restored must have been kept: the first stage of an advance runs with 'keep input'."
+for message, options in ((NO_RESTORE, {"back": False}), (NOT_KEPT, {"kind": "forward"})):
+    told(message)(lambda n, slots, options=options: reverse(0, n, slots, **options))

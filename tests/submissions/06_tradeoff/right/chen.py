@@ -1,0 +1,31 @@
+# %% chunks as ranges, from numpy
+import numpy as np
+
+
+def chen(n, k):
+    parts = [[int(i) for i in part] for part in np.array_split(range(n), k)]
+    *others, last = parts
+    actions = []
+    for part in others:
+        for i in part:
+            actions.append(("keep input" if i == part[0] else "forward", i))
+    for i in last:
+        actions.append(("keep all", i))
+    for i in last[::-1]:
+        actions.append(("backward", i))
+    while others:
+        part = others.pop()
+        actions.append(("restore", part[0]))
+        actions.extend(("keep all", i) for i in part)
+        actions.extend(("backward", i) for i in part[::-1])
+    return actions
+
+
+# %% recursive, a tuple
+def chen(n, k, lo=0):
+    m = -(-(n - lo) // k)
+    keep = [("keep all", i) for i in range(lo, lo + m)] + [("backward", i) for i in range(lo + m - 1, lo - 1, -1)]
+    if k == 1:
+        return tuple(keep)
+    first = [("keep input", lo), *(("forward", i) for i in range(lo + 1, lo + m))]
+    return (*first, *chen(n, k - 1, lo + m), ("restore", lo), *keep)

@@ -1,0 +1,41 @@
+# %% a loop, and the closed form
+def revolve(n, slots):
+    def t(l, s):
+        r = 0
+        while comb(s + r, s) < l:
+            r += 1
+        return r * l - (comb(s + r, s + 1) if r else 0)
+
+    actions = []
+
+    def reverse(lo, hi, s):
+        while hi - lo > 1:
+            l = hi - lo
+            k = l - 1 if s == 1 else min(range(l - 1, 0, -1), key=lambda k: k + t(l - k, s - 1) + t(k, s))
+            actions.append(("keep input", lo))
+            actions.extend(("forward", i) for i in range(lo + 1, lo + k))
+            reverse(lo + k, hi, s - 1)
+            actions.append(("restore", lo))
+            hi = lo + k
+        actions.extend([("keep all", lo), ("backward", lo)])
+
+    reverse(0, n, slots)
+    return actions
+
+
+# %% with the bound's own cut, and ck.Schedule to check
+def revolve(n, slots):
+    def cut(l, s):
+        r = next(r for r in range(100) if comb(s + r, s) >= l)
+        low = max(1, l - comb(s - 1 + r, s - 1))  # what is behind may have β(s - 1, r) stages at most
+        high = comb(s + r - 1, s)  # and what is in front β(s, r - 1)
+        return min(max(low, min(comb(s + r - 2, s) if r > 1 else 1, high)), l - 1)
+
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        middle = lo + cut(hi - lo, s)
+        climb = [("keep input" if i == lo else "forward", i) for i in range(lo, middle)]
+        return climb + reverse(middle, hi, s - 1) + [("restore", lo)] + reverse(lo, middle, s)
+
+    return ck.Schedule(n, reverse(0, n, slots)).actions

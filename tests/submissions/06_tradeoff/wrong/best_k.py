@@ -1,0 +1,50 @@
+# %% √n, for units of one size
+def best_k(n, checkpoint, stage):
+    k = round(n**0.5)
+    return k, k * checkpoint + -(-n // k) * stage
+
+
+# %% And k cannot be larger than n
+def best_k(n, checkpoint, stage):
+    k = round((n * stage / checkpoint) ** 0.5)
+    return k, k * checkpoint + -(-n // k) * stage
+
+
+# %% a k beside it may be better
+def best_k(n, checkpoint, stage):
+    k = min(n, round((n * stage / checkpoint) ** 0.5))
+    return k, k * checkpoint + -(-n // k) * stage
+
+
+# %% Upside down
+def best_k(n, checkpoint, stage):
+    k = min(n, max(1, round((n * checkpoint / stage) ** 0.5)))
+    return k, k * checkpoint + -(-n // k) * stage
+
+
+# %% the smallest was asked
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(1, n + 1)}
+    least = min(peaks.values())
+    return max(k for k in peaks if peaks[k] == least), least
+
+
+# %% rounded down
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + n // k * stage for k in range(1, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]
+
+
+# %% Only those k were tried that divide n
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + n // k * stage for k in range(1, n + 1) if n % k == 0}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]
+
+
+# %% never tried
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(1, n)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]

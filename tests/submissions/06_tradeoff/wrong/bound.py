@@ -1,0 +1,61 @@
+# %% takes the first of the s slots
+def beta(s, t):
+    return comb(s + t + 1, t)
+
+
+def extra_forwards(l, s):
+    r = 0
+    while comb(s + 1 + r, r) < l:
+        r += 1
+    return r * l - (comb(s + 1 + r, s + 2) if r else 0)
+
+
+# %% Those are all forwards
+def extra_forwards(l, s):
+    r = 0
+    while comb(s + r, s) < l:
+        r += 1
+    return l + r * l - (comb(s + r, s + 1) if r else 0)
+
+
+# %% has a slot more
+def extra_forwards(l, s):
+    r = 0
+    while comb(s + r, s) < l:
+        r += 1
+    return r * l - (comb(s + r - 1, s) if r else 0)
+
+
+# %% Many advance less often
+def extra_forwards(l, s):
+    r = 0
+    while comb(s + r, s) < l:
+        r += 1
+    return r * l
+
+
+# %% has a repeat less
+def extra_forwards(l, s):
+    r = 0
+    while comb(s + r, s) < l:
+        r += 1
+    return r * l - comb(s + 1 + r, s + 1)
+
+
+# %% β(s, 0) = 1
+def beta(s, t):
+    return comb(s + t - 1, s)
+
+
+# %% Pascal's
+def beta(s, t):
+    return s * t
+
+
+# %% switched off
+from ckptlib.recompute.builders import beta
+
+
+# %% for one slot, whatever s is
+def extra_forwards(l, s):
+    return l * (l - 1) // 2

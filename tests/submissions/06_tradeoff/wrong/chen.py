@@ -1,0 +1,85 @@
+# %% And its stages run twice, which they need not
+chen = broken
+
+
+# %% Spread the rest
+def chen(n, k):
+    edges = [i * (n // k) for i in range(k)] + [n]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] if hi < n else []
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% The stages of the last chunk run twice
+def chen(n, k):
+    length, longer = divmod(n, k)
+    edges = [i * length + min(i, longer) for i in range(k + 1)]
+    actions = []
+    for lo, hi in pairwise(edges):
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] + [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% longer chunks come first
+def chen(n, k):
+    edges = [round(i * n / k) for i in range(k + 1)]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] if hi < n else []
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% leave the last one what is left
+def chen(n, k):
+    edges = [*range(0, n, -(-n // k)), n]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] if hi < n else []
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% nothing can be restored
+def chen(n, k):
+    length, longer = divmod(n, k)
+    edges = [i * length + min(i, longer) for i in range(k + 1)]
+    actions = [("forward", i) for i in range(edges[-2])]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] if hi < n else []
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% that is plain autograd
+def chen(n, k):
+    return [("keep all", i) for i in range(n)] + [("backward", i) for i in reversed(range(n))]
+
+
+# %% must be reversed first
+def chen(n, k):
+    length, longer = divmod(n, k)
+    edges = [i * length + min(i, longer) for i in range(k + 1)]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] if hi < n else []
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in range(lo, hi)]
+    return actions

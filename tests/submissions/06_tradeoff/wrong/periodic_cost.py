@@ -1,0 +1,68 @@
+# %% Its stages run once
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"forwards": 2 * n, "peak": k + m}
+    return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}
+
+
+# %% That is the other reading
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    return {"forwards": 2 * n - m, "peak": k + m}
+
+
+# %% That is the other reading
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}
+
+
+# %% n²/k is how it grows
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"forwards": 2 * n - m, "peak": k + m}
+    return {"forwards": n * n // k, "peak": k}
+
+
+# %% The checkpoints alone
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    return {"forwards": 2 * n - m if keep_chunk else n - m + k * m * (m + 1) // 2, "peak": k}
+
+
+# %% n − m too few
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"forwards": 2 * n - m, "peak": k + m}
+    return {"forwards": k * m * (m + 1) // 2, "peak": k + 2}
+
+
+# %% n − m too few
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"forwards": 2 * n - m, "peak": k + m}
+    return {"forwards": n + k * m * (m - 1) // 2, "peak": k + 2}
+
+
+# %% runs for its own backward
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"forwards": 2 * n - m, "peak": k + m}
+    return {"forwards": n - m + k * m * (m - 1) // 2, "peak": k + 2}
+
+
+# %% no 'peak'
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    return {"forwards": 2 * n - m if keep_chunk else n - m + k * m * (m + 1) // 2}
+
+
+# %% switched off
+def periodic_cost(n, k, keep_chunk):
+    cost = ck.periodic(n, k, keep_chunk).cost()
+    return {"forwards": cost.forwards, "peak": cost.peak}

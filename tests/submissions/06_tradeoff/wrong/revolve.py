@@ -1,0 +1,101 @@
+# %% Halves are not the best cut
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        middle = (lo + hi) // 2 if s > 1 else hi - 1
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        return climb + reverse(middle, hi, s - 1) + [("restore", lo)] + reverse(lo, middle, s)
+
+    return reverse(0, n, slots)
+
+
+# %% all slots are free again
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
+        middle = lo + k
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        less = max(s - 1, 1)
+        return climb + reverse(middle, hi, less) + [("restore", lo)] + reverse(lo, middle, less)
+
+    return reverse(0, n, slots)
+
+
+# %% Too many checkpoints are alive
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
+        middle = lo + k
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        return climb + reverse(middle, hi, s) + [("restore", lo)] + reverse(lo, middle, s)
+
+    return reverse(0, n, slots)
+
+
+# %% Only one slot is in use
+def revolve(n, slots):
+    actions = []
+    for last in reversed(range(n)):
+        if last < n - 1:
+            actions.append(("restore", 0))
+        actions += [("keep input" if i == 0 else "forward", i) for i in range(last)]
+        actions += [("keep all", last), ("backward", last)]
+    return actions
+
+
+# %% Equal chunks, one stage at a time
+def revolve(n, slots):
+    edges = [round(i * n / slots) for i in range(slots + 1)]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        for last in reversed(range(lo, hi)):
+            if last < n - 1:
+                actions.append(("restore", lo))
+            actions += [("keep input" if i == lo else "forward", i) for i in range(lo, last)]
+            actions += [("keep all", last), ("backward", last)]
+    return actions
+
+
+# %% that is plain autograd
+def revolve(n, slots):
+    return [("keep all", i) for i in range(n)] + [("backward", i) for i in reversed(range(n))]
+
+
+# %% After a backward no value is current
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        return climb + reverse(lo + k, hi, s - 1) + reverse(lo, lo + k, s)
+
+    return reverse(0, n, slots)
+
+
+# %% What is to be restored must have been kept
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
+        climb = [("forward", i) for i in range(lo, lo + k)]
+        return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
+
+    return reverse(0, n, slots)
+
+
+# %% switched off
+def revolve(n, slots):
+    return ck.revolve(n, slots).actions

@@ -1,0 +1,75 @@
+# %% Its stages run once
+def predict_runs(n, k, keep_chunk):
+    m = n // k
+    return [2] * n if keep_chunk else [m - i % m + 1 for i in range(n)]
+
+
+# %% runs once less than that
+def predict_runs(n, k, keep_chunk):
+    m = n // k
+    return [2] * (n - m) + [1] * m if keep_chunk else [m - i % m + 1 for i in range(n)]
+
+
+# %% not the first: backward begins at the end
+def predict_runs(n, k, keep_chunk):
+    m = n // k
+    return [1] * m + [2] * (n - m) if keep_chunk else [m - i % m + (i < n - m) for i in range(n)]
+
+
+# %% have run once before
+def predict_runs(n, k, keep_chunk):
+    m = n // k
+    return [2] * (n - m) + [1] * m if keep_chunk else [m - i % m for i in range(n)]
+
+
+# %% The other way round
+def predict_runs(n, k, keep_chunk):
+    m = n // k
+    return [2] * (n - m) + [1] * m if keep_chunk else [i % m + 1 + (i < n - m) for i in range(n)]
+
+
+# %% No layer ran
+def count_runs(schedule, layers, x):
+    return schedule.forwards()
+
+
+# %% recomputation happens in backward
+def count_runs(schedule, layers, x):
+    runs = [0] * len(layers)
+    for i, layer in enumerate(layers):
+        layer.register_forward_hook(lambda m, a, y, i=i: runs.__setitem__(i, runs[i] + 1))
+    ck.execute(schedule, layers, x)
+    return runs
+
+
+# %% without the schedule
+def count_runs(schedule, layers, x):
+    runs = [0] * len(layers)
+    y = x
+    for i, layer in enumerate(layers):
+        y = layer(y)
+        runs[i] += 1
+    y.sum().backward()
+    return runs
+
+
+# %% Write i=i
+def count_runs(schedule, layers, x):
+    runs = [0] * len(layers)
+
+    def note(i):
+        runs[i] += 1
+
+    for i, layer in enumerate(layers):
+        layer.register_forward_hook(lambda m, a, y: note(i))
+    ck.execute(schedule, layers, x).sum().backward()
+    return runs
+
+
+# %% number of all runs together
+def count_runs(schedule, layers, x):
+    runs = []
+    for layer in layers:
+        layer.register_forward_hook(lambda *_: runs.append(1))
+    ck.execute(schedule, layers, x).sum().backward()
+    return len(runs)
