@@ -1,0 +1,210 @@
+"""How the answers of assignment 6 are asked. Grading asks the same questions, with other numbers."""
+
+from contextlib import contextmanager
+from importlib import import_module
+
+from torch import nn
+
+import ckptlib as ck
+from ckptlib.errors import CkptError
+from ckptlib.grading import Checks
+from ckptlib.recompute import builders
+
+check = Checks(__file__)
+
+NOT_YET = "not answered yet"
+MODULES = [builders, *(import_module(f"ckptlib.recompute.{name}") for name in ("optimal", "memory_table"))]
+
+
+def refuse(*args, **kwargs):
+    raise CkptError("the library's builders are switched off here: they are what you are asked to write")
+
+
+@contextmanager
+def builders_off():
+    """While an answer is asked, ck.periodic, ck.revolve and their kin refuse; ck.Schedule and ck.execute work."""
+    before = [(module, "Schedule", module.Schedule) for module in MODULES]
+    before.append((builders, "comb", builders.comb))
+    try:
+        for module, name, _ in before:
+            setattr(module, name, refuse)
+        yield
+    finally:
+        for module, name, thing in before:
+            setattr(module, name, thing)
+
+
+def told(function, *inputs):
+    """What a function gives for each input. What it raises is its answer: the other parts are asked all the same."""
+    if function is None:
+        return None
+    error, found = "", None
+    try:
+        with builders_off():
+            found = [function(*each) for each in inputs]
+    except NotImplementedError:
+        error = NOT_YET
+    except Exception as raised:
+        error = f"raised {type(raised).__name__}: {raised}"
+    if found and all(one is None for one in found):
+        return None
+    return {"error": error, "answer": found, "asked": [each for each in inputs if isinstance(each[-1], int)]}
+
+
+def in_parts(found):
+    """Blank answers are told so once, not part by part."""
+    if all(part and part["error"] == NOT_YET for part in found.values()):
+        raise NotImplementedError
+    return found
+
+
+def column(found, key):
+    """One entry of every dict that was returned."""
+    return [one.get(key, f"no {key!r}") if isinstance(one, dict) else one for one in found]
+
+
+class Counted(nn.Module):
+    """A layer that counts its runs."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.linear, self.calls = nn.Linear(d, d), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x + self.linear(x).tanh() / 4  # gradients neither vanish nor explode
+
+
+def layers_and_input(given, n):
+    d = given.integer(2, 4)
+    given.seeded()
+    return [Counted(d) for _ in range(n)], given.normal(given.integer(2, 4), d).requires_grad_()
+
+
+@check.task(points=1.5, section="6.2", cases=3, parts=True)
+def periodic_cost(given, periodic_cost):
+    sizes = [(given.integer(3, 12), given.integer(2, 9)) for _ in range(3)]  # stages in a chunk, chunks
+    with builders_off():
+        kept, alone = ([periodic_cost(m * k, k, keep) for m, k in sizes] for keep in (True, False))
+        return {
+            "chunk kept, forwards": column(kept, "forwards"),
+            "chunk kept, peak": column(kept, "peak"),
+            "one stage at a time, forwards": column(alone, "forwards"),
+            "one stage at a time, peak": column(alone, "peak"),
+        }
+
+
+def counted(count_runs, schedules, given):
+    """What was returned, and how often the layers really ran."""
+    layers, inputs = [], []
+    for schedule in schedules:
+        mine, x = layers_and_input(given, schedule.n)
+        layers.append(mine)
+        inputs.append((schedule, mine, x))
+    found = told(count_runs, *inputs)
+    return found and found | {
+        "runs that happened": [[layer.calls for layer in mine] for mine in layers],
+        "backward ran": [x.grad is not None for _, _, x in inputs],
+    }
+
+
+@check.task(points=1.5, section="6.2", names="predict_runs, count_runs", cases=2, parts=True)
+def runs(given, predict_runs, count_runs):
+    sizes = [(given.integer(3, 7), given.integer(2, 5)) for _ in range(2)]  # stages in a chunk, chunks
+    keep = given.choice([True, False])
+    schedules = [ck.periodic(given.integer(7, 12), 3, keep_chunk=keep), ck.revolve(given.integer(5, 12), 2)]
+    return in_parts(
+        {
+            "predicted, chunk kept": told(predict_runs, *((m * k, k, True) for m, k in sizes)),
+            "predicted, one stage at a time": told(predict_runs, *((m * k, k, False) for m, k in sizes)),
+            "measured": counted(count_runs, schedules, given),
+        }
+    )
+
+
+@check.task(points=1, section="6.3", cases=2, parts=True)
+def best_k(given, best_k):
+    inputs = []
+    lengths = given.choice([23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73]), given.integer(20, 90)
+    for n, (low, high) in zip(lengths, ((2, 5), (7, 20)), strict=True):  # a stage keeps so many times its checkpoint
+        checkpoint = given.integer(2, 9)
+        inputs.append((n, checkpoint, checkpoint * given.integer(low, high) + 1))
+    checkpoint, n = given.integer(1, 9), given.integer(10, 40)
+    inputs.append((n, checkpoint, checkpoint * given.integer(n, 3 * n)))  # each stage its own checkpoint
+    root, unit = given.integer(4, 9), given.integer(1, 9)
+    inputs.append((root * (root + 1), unit, unit))  # two k are equally good
+    with builders_off():
+        found = [best_k(*each) for each in inputs]
+    pairs = [one if isinstance(one, (tuple, list)) and len(one) == 2 else (one, one) for one in found]
+    return {"k": [k for k, _ in pairs], "peak": [peak for _, peak in pairs]}
+
+
+@check.task(points=1.5, section="6.4", names="beta, extra_forwards", cases=2, parts=True)
+def bound(given, beta, extra_forwards):
+    table = [(given.integer(1, 12), given.integer(0, 9)) for _ in range(5)] + [(given.integer(2, 9), 0)]
+    chains = [(given.integer(20, 300), given.integer(2, 9)) for _ in range(4)]
+    chains += [(1, given.integer(1, 5)), (given.integer(5, 30), 1), (given.integer(3, 9), 20)]
+    slots = given.integer(2, 3)
+    edge = given.choice({2: (6, 10, 15, 21), 3: (10, 20, 35)}[slots])  # the longest chains for 2, 3, 4 … repeats
+    chains += [(edge, slots), (edge + 1, slots)]
+    return in_parts({"beta": told(beta, *table), "extra_forwards": told(extra_forwards, *chains)})
+
+
+def executed(given, function, n, *args):
+    """Build the schedule that an answer lists, run it on real layers; tell its checkpoints, peak, runs and gradient."""
+    layers, x = layers_and_input(given, n)
+    listed = told(function, (n, *args))
+    if listed is None:
+        return None
+    error, facts = listed["error"], dict.fromkeys(("checkpoints", "peak", "runs", "gradient"))
+    try:
+        if not error:
+            schedule = ck.Schedule(n, *listed["answer"])
+            ck.execute(schedule, layers, x).square().sum().backward()
+            kept = {stage for kind, stage in schedule.actions if kind == "keep input"}
+            runs = [layer.calls for layer in layers]
+            facts = {"checkpoints": sorted({0, *kept}), "peak": schedule.cost().peak, "runs": runs, "gradient": x.grad}
+    except (CkptError, TypeError, ValueError) as refused:
+        error = str(refused)
+    return {"error": error} | facts | {"asked": [n, *args]}
+
+
+@check.task(points=1.5, section="6.2", cases=2, parts=True)
+def chen(given, chen):
+    k, m = given.integer(4, 5), given.integer(3, 4)
+    rest = given.integer(1, k - 2)
+    return in_parts(
+        {
+            "k divides n": executed(given, chen, k * m, k),
+            "k does not divide n": executed(given, chen, k * m + rest, k),
+        }
+    )
+
+
+def revolved(given, revolve, n, slots):
+    """Several cuts are equally good: they have one sum of runs, and need not have one peak, but it has a limit."""
+    found = executed(given, revolve, n, slots)
+    if found is None:
+        return None
+    ran = not found["error"]
+    return {
+        "error": found["error"],
+        "forwards": sum(found["runs"]) if ran else None,
+        "activations beyond slots + 2": max(0, found["peak"] - slots - 2) if ran else None,
+        "gradient": found["gradient"],
+        "asked": [n, slots],
+    }
+
+
+@check.task(points=2, section="6.5", cases=2, parts=True)
+def revolve(given, revolve):
+    asked = {
+        "one slot": (given.integer(5, 12), 1),
+        "two slots": (given.integer(10, 16), 2),
+        "three or four slots": (given.integer(15, 22), given.integer(3, 4)),
+        "five or six slots": (given.integer(24, 32), given.integer(5, 6)),
+    }
+    return in_parts({name: revolved(given, revolve, *sizes) for name, sizes in asked.items()})
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="6.2 to 6.6")

@@ -1,0 +1,204 @@
+"""How the answers of assignment 7 are asked. Grading asks the same questions, with other numbers."""
+
+import random
+from itertools import accumulate
+from math import inf
+
+import torch
+from torch import nn
+
+import ckptlib as ck
+from ckptlib.grading import Checks
+
+check = Checks(__file__)
+
+
+# ---- what the notebook uses, too ----
+def linears(widths, hidden):
+    """A chain of pairs of linear layers: widths[i] -> hidden[i] -> widths[i + 1]."""
+    sizes = zip(widths, hidden, widths[1:], strict=False)
+    return nn.Sequential(*(nn.Sequential(nn.Linear(d, h), nn.Linear(h, k)) for d, h, k in sizes))
+
+
+def blocks(widths, hidden):
+    """The same with a GELU between each pair."""
+    sizes = zip(widths, hidden, widths[1:], strict=False)
+    return nn.Sequential(*(nn.Sequential(nn.Linear(d, h), nn.GELU(), nn.Linear(h, k)) for d, h, k in sizes))
+
+
+def _peak(stages, x, step, counts):
+    for tensor in (x, *nn.ModuleList(stages).parameters()):
+        tensor.grad = None
+    line = ck.measure(step).timeline
+    return max(accumulate(c.nbytes for c in (*line.start, *line.changes) if counts(c.owner)))
+
+
+def activation_peak(schedule, stages, x):
+    """Run a schedule; the most bytes of inputs and activations that were alive at once, gradients not counted."""
+    rng_state = torch.get_rng_state().shape
+
+    def counts(owner):
+        return owner.category not in ("parameter", "gradient", "temporary") and owner.shape not in ((), rng_state)
+
+    return _peak(stages, x, lambda: ck.execute(schedule, stages, x).sum().backward(), counts)
+
+
+def chain_peak(schedule, stages, x):
+    """Run a schedule; the most bytes of the chain that were alive at once, as `ck.plan` counts them."""
+    rng_state = torch.get_rng_state().shape
+
+    def counts(owner):
+        of_weights = owner.category == "parameter" or (owner.category == "gradient" and owner.name)
+        return not of_weights and owner.shape not in ((), rng_state)
+
+    return _peak(stages, x, lambda: ck.execute(schedule, stages, x).mul(1).sum().backward(), counts)
+
+
+# ---- Task 1 ----
+def falling(given, n):
+    """Bytes of n stages, large ones first: inputs and outputs x, everything kept xbar."""
+    sizes = sorted((given.integer(10, 90) for _ in range(n)), reverse=True)
+    x = [given.integer(5, 60), *sizes]
+    return x, [out + given.integer(20, 150) for out in sizes]
+
+
+def starts_of(given, n, k):
+    """The first stages of k segments of unequal length."""
+    rest = list(range(1, n))
+    while len(rest) > k - 1:
+        rest.remove(given.choice(rest))
+    return [0, *rest]
+
+
+@check.task(points=2, section="7.2", cases=3, parts=True)
+def predict_peak(given, predict_peak):
+    n = given.integer(8, 14)
+    x, xbar = falling(given, n)
+    k = given.integer(3, 5)
+    # the other way round: small stages first, whose inputs are checkpoints that stay long
+    up, up_bar = [x[0], *sorted(x[1:])], sorted(xbar)
+    return {
+        "large stages first": predict_peak(list(x), list(xbar), starts_of(given, n, k)),
+        "small stages first": predict_peak(list(up), list(up_bar), starts_of(given, n, k)),
+        "one segment": predict_peak(list(x), list(xbar), [0]),
+        "a segment for each stage": predict_peak(list(x), list(xbar), list(range(n))),
+    }
+
+
+# ---- Task 2 ----
+def breaking(given, decoy):
+    """A chain of k segments of k equal stages, but for one layer; with a decoy, a larger one where it does no harm."""
+    k = given.choice([3, 4, 5])
+    n = k * k
+    x = [given.integer(5, 15)] * (n + 1)
+    xbar = [x[0] + given.integer(20, 25) for _ in range(n)]
+    guilty = given.integer(0, k - 2)  # its segment, not the last one
+    for i in range(guilty * k, guilty * k + k):
+        xbar[i] += 140 if decoy else 50
+    xbar[guilty * k + given.integer(0, k - 1)] += 30 if decoy else 30 * k
+    if decoy:
+        harmless = given.choice([segment for segment in range(k - 1) if segment != guilty])
+        xbar[harmless * k + given.integer(0, k - 1)] += 180
+    return x, xbar
+
+
+@check.task(points=1.5, section="7.2", cases=3, parts=True)
+def breaker(given, breaker):
+    found = {}
+    for name, decoy in (("one large layer", False), ("two large layers", True)):
+        x, xbar = breaking(given, decoy)
+        stage, peak = breaker(list(x), list(xbar))
+        found[name] = [stage, peak]
+    return found
+
+
+# ---- Task 3 ----
+def times(seed, cheap):
+    """A stand-in for the shorter chains: times that mean nothing, but for those in `cheap`, which are small."""
+
+    def best(s, t, m):
+        if m < 0:
+            return inf
+        if s > t:
+            return 0
+        number = random.Random(f"{seed} {s} {t} {m}").randint(300, 900)
+        return number // 10 if (s, t) in cheap else number
+
+    return best
+
+
+@check.task(points=2, section="7.3", cases=3, parts=True)
+def first_choice(given, first_choice):
+    n = given.integer(7, 11)
+    f, b = ([given.integer(5, 30) for _ in range(n)] for _ in range(2))
+    x = [given.integer(5, 20) for _ in range(n + 1)]
+    xbar = [out + given.integer(10, 30) for out in x[1:]]
+    s = given.integer(0, 2)
+    t = given.integer(s + 3, n - 1)
+    u, seed = given.integer(s + 2, t - 1), given.integer(0, 10**9)
+
+    def ask(s, t, m, *cheap):
+        time = first_choice(times(seed, cheap), s, t, m, list(f), list(b), list(x), list(xbar))
+        return "inf" if time == inf else time
+
+    return {
+        "to keep everything is best": ask(s, t, 200, (s + 1, t)),
+        "a checkpoint is best": [
+            ask(s, t, 200, (u, t), (s, u - 1)),
+            ask(s, t, 200, (t, t), (s, t - 1)),
+            ask(s, t, 200, (s + 1, t), (s, s)) if given.integer(0, 1) else ask(s, t, 100, (u, t), (s, u - 1)),
+        ],
+        "a single stage": [ask(t, t, xbar[t]), ask(t, t, xbar[t] + given.integer(1, 50))],
+        "nothing fits": [ask(s, t, min(x) - 1), ask(t, t, xbar[t] - 1)],
+    }
+
+
+# ---- Task 4 ----
+@check.task(points=1.5, section="7.3", cases=3, parts=True)
+def smallest_budget(given, smallest_budget):
+    n = 2 * given.integer(4, 6)
+    x = [given.integer(10, 60) for _ in range(n + 1)]
+    xbar = [out + given.integer(5, 120) for out in x[1:]]
+    return {
+        "checkpoints anywhere": smallest_budget(list(x), list(xbar), set(range(n))),
+        "at every second stage": smallest_budget(list(x), list(xbar), set(range(0, n, 2))),
+        "in one place": smallest_budget(list(x), list(xbar), {0, given.integer(n // 2 - 1, n // 2 + 1)}),
+    }
+
+
+# ---- Task 5 ----
+def flops_of(stages, rows):
+    return [2 * rows * (s[0].in_features + s[-1].out_features) * s[0].out_features for s in stages]
+
+
+def run(given, plan_model, widths, hidden, percent):
+    given.seeded()
+    stages, rows = blocks(widths, hidden), given.integer(8, 24)
+    x = given.normal(rows, widths[0]).requires_grad_()
+    (right,) = torch.autograd.grad(stages(x).sum(), x)
+    plain = chain_peak(ck.store_all(len(stages)), stages, x)
+    budget = plain * percent // 100
+    schedule = plan_model(stages, x, budget)
+    fits = chain_peak(schedule, stages, x) <= budget  # runs it, forward and backward
+    gradients = ((x.grad - right).norm() < 1e-3 * right.norm()).item()
+    work = sum(a * b for a, b in zip(schedule.forwards(), flops_of(stages, rows), strict=True))
+    return {"fits in the budget": fits, "gradients are right": gradients, "FLOPs of all forwards": work}
+
+
+@check.task(points=2, section="7.4", cases=2, parts=True)
+def plan_model(given, plan_model):
+    wide, narrow = ([given.integer(*ends) for _ in range(4)] for ends in ((40, 90), (6, 16)))
+    middle = [*narrow[:2], *wide[:3], *narrow[1:]]
+    funnel = [
+        *sorted(wide, reverse=True),
+        *sorted((given.integer(16, 40) for _ in range(2)), reverse=True),
+        *narrow[:3],
+    ]
+    hidden = [given.integer(16, 96) for _ in range(8)]
+    return {
+        "wide in the middle": run(given, plan_model, middle, hidden[:7], given.integer(56, 68)),
+        "a funnel": run(given, plan_model, funnel, hidden, given.integer(56, 68)),
+    }
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="7.3 to 7.6")

@@ -1,0 +1,105 @@
+"""How the answers of assignment 8 are asked. Grading asks the same questions, with other numbers."""
+
+import torch
+
+import ckptlib as ck
+from ckptlib.grading import Checks
+from ckptlib.transformer import causal_mask
+
+check = Checks(__file__)
+
+
+def by_name(answers):
+    """A list of dicts -> a dict of lists."""
+    return {name: [answer[name] for answer in answers] for name in answers[0]}
+
+
+@check.task(points=2, section="8.1", parts=True)
+def layer_terms(given, layer_terms):
+    found = []
+    for itemsize, activation in ((2, "gelu"), (4, "relu"), (4, "gelu"), (2, "relu")):
+        a = given.integer(2, 40)
+        h = a * given.choice([32, 48, 64, 96, 128])
+        ffn = h * given.choice([2, 3, 5]) + 8 * given.integer(1, 60)
+        found.append(layer_terms(given.integer(16, 3000), given.integer(2, 30), h, a, ffn, itemsize, activation))
+    return by_name(found)
+
+
+@check.task(points=1.5, section="8.2", cases=3, parts=True)
+def crossover(given, crossover):
+    a, layers = given.integer(4, 96), given.choice([12, 24, 36, 48, 96])
+    h, s = a * given.choice([40, 60, 80, 120, 160]), given.choice([96, 128, 256, 512])
+    return crossover(layers, h, a, s, layers * h * s * given.integer(500, 5000))
+
+
+@check.task(points=2, section="8.1", parts=True)
+def attend(given, attend):
+    n, s, d = given.integer(2, 3), given.integer(5, 8), given.integer(2, 3)
+    p = given.choice([0.1, 0.25, 0.4])
+    leaf = given.normal(n, s, 3 * d).requires_grad_()
+    y = attend(*(leaf * 1).chunk(3, -1), causal_mask(s, leaf.dtype), 0.0)
+    (gradient,) = torch.autograd.grad(y.square().sum(), leaf)
+
+    n, s, d = given.integer(2, 6), given.integer(8, 20), given.integer(3, 9)
+    other = given.normal(n, s, 3 * d, dtype=given.choice([torch.bfloat16, torch.float64])).requires_grad_()
+    mask = causal_mask(s, other.dtype)
+
+    def kept(p):
+        return ck.saved_tensors(lambda: attend(*(other * 1).chunk(3, -1), mask, p)).nbytes
+
+    return {
+        "values": [y.detach(), gradient],
+        "dropout": drops(given, attend, p),
+        "kept with dropout": kept(p),
+        "kept without": kept(0.0),
+    }
+
+
+def drops(given, attend, p):
+    """Is the share that is dropped p, and the rest divided by 1 - p? v is the identity: y are the probabilities."""
+    q, k = given.normal(8, 96, 96), given.normal(8, 96, 96)
+    args = (q / 4, k / 4, torch.eye(96).expand(8, 96, 96), torch.zeros(96, 96))
+    given.seeded()
+    plain, dropped = attend(*args, 0.0), attend(*args, p)
+    rest = dropped != 0
+    share = 1 - rest.float().mean()
+    grown = (dropped / plain)[rest]
+    return [bool(abs(share - p) < 0.02), bool((grown * (1 - p) - 1).abs().max() < 0.01)]
+
+
+@check.task(points=2, section="8.5", cases=3, parts=True)
+def largest_batch(given, largest_batch):
+    a, layers, s = given.integer(8, 32), given.integer(12, 60), given.choice([512, 1024, 2048])
+    h, v = a * given.choice([64, 96, 128]), given.integer(30_000, 130_000)
+    sizes = {"layers": layers, "h": h, "a": a, "v": v, "n": layers * 12 * h * h + v * h}
+    cards = [22 * sizes["n"] + given.integer(50, 900) * 10**9 for _ in range(3)]
+    found = {
+        strategy: [largest_batch(**sizes, s=s, nbytes=nbytes, strategy=strategy) for nbytes in cards]
+        for strategy in ("none", "selective", "full")
+    }
+    small = {"s": s, "nbytes": 22 * sizes["n"] - given.integer(1, 10**6)}
+    long = {"s": given.choice([65_536, 131_072]), "nbytes": 22 * sizes["n"] + 500 * 10**9}
+    for name, card in {"too small for the update": small, "a long sequence": long}.items():
+        found[name] = [largest_batch(**sizes, **card, strategy=strategy) for strategy in ("none", "full")]
+    return found
+
+
+@check.task(points=1.5, section="8.6", parts=True)
+def audit(given, audit):
+    return by_name([audit(**claim) for claim in claims(given)])
+
+
+def claims(given):
+    """Seven claims, in any order: which bytes are meant, and in which unit; or no bytes at all."""
+    kinds = [(one, unit) for one in (True, False) for unit in (10**9, 2**30)] + [(False, 1.3e9), (False, 0.7e9)]
+    kinds.append(given.choice(kinds[:4]))
+    while kinds:
+        one, unit = kinds.pop(given.integer(0, len(kinds) - 1))
+        layers, width = given.integer(20, 130), 128 * given.integer(50, 140)
+        ffn, tokens = 128 * given.integer(60, 420), given.choice([4096, 8192, 16_384])
+        nbytes = 8 * tokens * width * (1 if one else layers)
+        number = f"{nbytes / unit:.{given.choice([2, 3] if one else [1, 2])}f}"
+        yield {"number": number, "layers": layers, "width": width, "ffn": ffn, "tokens": tokens}
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="8.4")

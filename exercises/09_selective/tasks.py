@@ -1,0 +1,231 @@
+"""How the answers of assignment 9 are asked. Grading asks the same questions, with other numbers."""
+
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+import ckptlib as ck
+from ckptlib.grading import Checks
+from ckptlib.recompute.op_costs import op_flops
+from ckptlib.recompute.selective import by_module
+
+check = Checks(__file__)
+
+LARGE = 2048  # bytes, for task 3
+SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True)
+
+
+class Flops(TorchDispatchMode):
+    """Adds up the FLOPs of everything that runs inside."""
+
+    total = 0
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        out = op(*args, **(kwargs or {}))
+        self.total += op_flops(op, args, kwargs or {}, out)
+        return out
+
+
+def flops_of(run):
+    with Flops() as counter:
+        run().sum().backward()
+    return counter.total
+
+
+def weigh(segment, args, make_policy):
+    """(bytes kept, FLOPs recomputed) of a checkpoint around segment(*args), with a new policy for each run.
+
+    Kept is what is alive between forward and backward; the segment's arguments, weights and output are left out.
+    """
+
+    def run():
+        context_fn = partial(create_selective_checkpoint_contexts, make_policy())
+        return checkpoint(segment, *args, use_reentrant=False, context_fn=context_fn)
+
+    with ck.trace() as trace:
+        y = run()
+    gone = {event.storage for event in trace.events if event.kind == "free"}
+    alive = {event.storage for event in trace.events if event.kind == "alloc"} - gone
+    kept = sum(trace.storages[i].nbytes for i in alive) - y.untyped_storage().nbytes()
+    return kept, flops_of(run) - flops_of(lambda: segment(*args))
+
+
+def chain(widths, ends):
+    """Linear layers from width to width, a GELU behind each; behind the last one if `ends` is "gelu"."""
+    layers = [layer for d, k in zip(widths, widths[1:], strict=False) for layer in (nn.Linear(d, k), nn.GELU())]
+    return nn.Sequential(*layers[: None if ends == "gelu" else -1])
+
+
+def measured(rows, widths, kept, ends):
+    """What a checkpoint around such a chain keeps and recomputes, if the policy keeps these linear layers' results."""
+
+    def build():
+        return chain(widths, ends), (torch.randn(rows, widths[0], requires_grad=True),)
+
+    names = [str(2 * i) for i in kept]
+    policies = {"mine": lambda segment, x: by_module(segment, *names)} if kept else {}
+    return tuple(ck.policy_report(build, **policies)["mine" if kept else "nothing kept"][1:])
+
+
+def attempt(keys, ask, *args):
+    """What a part raises is its answer: the other parts are asked all the same."""
+    try:
+        return {"error": "", **ask(*args)}
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {str(error).split('. ')[0][:160]}"} | dict.fromkeys(keys)
+
+
+# ---- Task 1 ----
+@check.task(points=1, section="9.1", cases=3, parts=True)
+def price(given, price):
+    b, m, k = (given.integer(low, 60) for low in (2, 3, 3))
+    inner = 2 * given.integer(2, 30) + 1
+    found = [price(b, m, inner, k, itemsize) for itemsize in (given.choice([1, 2]), 8)]
+    return {name: [triple[i] for triple in found] for i, name in enumerate(("FLOPs", "bytes", "FLOPs per byte"))}
+
+
+# ---- Task 2 ----
+@check.task(points=1.5, section="9.3", cases=3, parts=True)
+def predict(given, predict):
+    layers = given.integer(3, 6)
+    rows, widths = given.integer(3, 50), [given.integer(3, 60) for _ in range(layers + 1)]
+    itemsize, last = given.choice([2, 8]), layers - 1
+    some = sorted({given.integer(0, last - 1) for _ in range(2)})
+
+    def asked(ends):
+        found = [predict(rows, widths, kept, ends, itemsize) for kept in ([*some, last], some)]
+        return [pair and list(pair) for pair in found]
+
+    return {"ends in GELU": asked("gelu"), "ends in Linear": asked("linear")}
+
+
+# ---- Task 3 ----
+class Mixed(nn.Module):
+    """Four products, each of another op. x: (B, T, D), mask: (T, T) -> (B, T, D)."""
+
+    def __init__(self, d, k):
+        super().__init__()
+        self.widen, self.narrow = nn.Linear(d, k), nn.Linear(k, d, bias=False)
+
+    def forward(self, x, mask):
+        h = self.narrow(F.gelu(self.widen(x)))  # addmm, mm
+        weights = torch.baddbmm(mask, h, h.transpose(1, 2)).softmax(-1)
+        return torch.bmm(weights, h).sin()
+
+
+def mixed(given, t, k, dtype):
+    d = given.integer(3, 6)
+    given.seeded()
+    x = given.normal(2, t, d, dtype=dtype).requires_grad_()
+    return Mixed(d, k).to(dtype), (x, torch.zeros(t, t, dtype=dtype))
+
+
+def ruled(policy, segment, args):
+    """What a policy decides and what comes of it."""
+    kept = []
+
+    def listening(ctx, op, *args, **kwargs):
+        verdict = policy(ctx, op, *args, **kwargs)
+        if verdict in SAVED:
+            kept.append(str(op))
+        return verdict
+
+    nbytes, flops = weigh(segment, args, lambda: listening)
+    return {"results kept": kept[: len(kept) // 2], "bytes kept": nbytes, "FLOPs recomputed": flops}
+
+
+@check.task(points=2, section="What can go wrong", cases=2, parts=True, names="policy_a, policy_b")
+def policies(given, policy_a, policy_b):
+    dtype = given.choice([torch.float32, torch.float64])
+    t = given.choice([4, 8])
+    exactly = LARGE // (2 * t * dtype.itemsize)  # so wide that the first product's result has LARGE bytes
+    found = {}
+    for name, policy in {"policy a": policy_a, "policy b": policy_b}.items():
+        segments = [
+            mixed(given, *sizes, dtype) for sizes in ((t, exactly), (given.integer(17, 20), given.integer(64, 70)))
+        ]
+        found[name] = policy and attempt(
+            ("segment 1", "segment 2"),
+            lambda policy=policy, segments=segments: {
+                f"segment {i}": ruled(policy, *segment) for i, segment in enumerate(segments, 1)
+            },
+        )
+    return found
+
+
+# ---- Task 4 ----
+def chosen(choose, costs, budget):
+    kept = [int(i) for i in choose([tuple(cost) for cost in costs], budget)]
+    if len(set(kept)) < len(kept) or not all(0 <= i < len(costs) for i in kept):
+        raise ValueError(f"{kept} are no indices of {len(costs)} results, each once")
+    recomputed = sum(flops for i, (flops, _) in enumerate(costs) if i not in kept)
+    return {"FLOPs recomputed": recomputed, "bytes kept": sum(costs[i][1] for i in kept)}
+
+
+@check.task(points=2, section="9.4", cases=3, parts=True)
+def choose(given, choose):
+    def shuffled(costs):
+        return sorted(costs, key=lambda _: given.integer(0, 10**9))
+
+    sizes = [given.integer(5, 60) * 32 for _ in range(given.integer(8, 10))]
+    many = [(nbytes * given.integer(20, 32), nbytes) for nbytes in sizes]
+    free = [(0, given.integer(1, 30) * 32) for _ in range(2)]  # as of a GELU
+    tight = sum(nbytes for _, nbytes in many) * given.integer(30, 60) // 100
+    half, per_byte = given.integer(10, 50), given.integer(4, 20)
+    # one result with the most FLOPs per byte, a little too large to leave room for the others
+    large = [
+        (half * 2 * per_byte, half * 2),
+        (half * 2 * per_byte, half * 2),
+        ((half * 2 + 2) * per_byte + 9, half * 2 + 2),
+    ]
+    asked = {
+        "some of many": (shuffled(many + free), tight),
+        "one large, two small": (shuffled(large), half * 4 + 1),
+        "room for all": (shuffled(many[:5] + free), 10**6),
+    }
+    return {name: attempt(("FLOPs recomputed", "bytes kept"), chosen, choose, *case) for name, case in asked.items()}
+
+
+# ---- Task 5 ----
+def reached(policy_for, segment, x, budget):
+    def make():
+        policy = policy_for(segment, (x,), budget)
+        if not callable(policy):
+            raise TypeError(f"policy_for returned {type(policy).__name__}, expected a function")
+        return policy
+
+    kept, recomputed = weigh(segment, (x,), make)
+    return {"fits": kept <= budget, "bytes kept": kept, "FLOPs recomputed": recomputed}
+
+
+@check.task(points=2.5, section="9.3 and 9.4", cases=2, parts=True)
+def policy_for(given, policy_for):
+    rows, dtype = given.integer(3, 9), given.choice([torch.float32, torch.float64])
+    unit = rows * dtype.itemsize
+    small, middle, wide = given.integer(4, 9), given.integer(14, 20), given.integer(30, 40)
+    given.seeded()
+
+    def ask(widths, ends, features):
+        x = given.normal(rows, widths[0], dtype=dtype).requires_grad_()
+        segment, budget = chain(widths, ends).to(dtype), features * unit + given.integer(0, 3)
+        return attempt(("fits", "bytes kept", "FLOPs recomputed"), reached, policy_for, segment, x, budget)
+
+    return {
+        # two results of the same shape, one of which cost several times as much
+        "same shapes": ask([small, middle, wide, middle, small], "gelu", middle),
+        # the last product is the dearest, and early stop leaves it out
+        "ends in Linear": ask([small, middle, wide, wide - 1], "linear", wide - 1 + middle),
+        # two results are worth more than the one that is dearest per byte
+        "not greedy": ask(
+            [2 * wide, wide - 9, 2 * wide - 1, wide - 10, 2 * wide - 1, wide - 10], "gelu", 2 * wide - 20
+        ),
+    }
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="9.1, and What can go wrong")

@@ -1,0 +1,189 @@
+"""How the answers of assignment 10 are asked. Grading asks the same questions, with other numbers.
+
+Where ranks are needed, they are real processes: copies of this one that meet in a gloo group on 127.0.0.1.
+"""
+
+from functools import cache
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ckptlib.configs import Config
+from ckptlib.grading import Checks
+from ckptlib.measure.saved import saved_tensors
+from ckptlib.ranks import RankError, forked
+from ckptlib.transformer import again
+
+check = Checks(__file__)
+
+PLANS = {
+    "A": {"replicas": 16, "tensor": 1, "sequence": False, "recompute": "none"},
+    "B": {"replicas": 2, "tensor": 8, "sequence": False, "recompute": "none"},
+    "C": {"replicas": 2, "tensor": 8, "sequence": True, "recompute": "none"},
+    "D": {"replicas": 4, "tensor": 4, "sequence": True, "recompute": "selective"},
+    "E": {"replicas": 16, "tensor": 1, "sequence": False, "recompute": "full"},
+    "F": {"replicas": 2, "tensor": 8, "sequence": True, "recompute": "full"},
+}
+
+
+def on_ranks(fn, ranks=2):
+    """What fn(rank) returns on each of so many processes."""
+    try:
+        return forked(fn, ranks)
+    except RankError as error:
+        if "NotImplementedError" in str(error):
+            raise NotImplementedError from None
+        raise
+
+
+def border(ahead, back):
+    """An autograd Function made of two functions: one for forward, one for backward (section 10.4)."""
+
+    class Border(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return ahead(x)
+
+        @staticmethod
+        def backward(ctx, dy):
+            return back(dy)
+
+    return Border.apply
+
+
+def data(lists):
+    """One tensor of what all ranks returned, rank by rank; lists, if their shapes differ or there is nothing."""
+    try:
+        return torch.tensor(lists)
+    except (RuntimeError, TypeError, ValueError):
+        return list(lists)
+
+
+# ---- Task 1 ----
+@check.task(points=1.5, section="10.2", cases=3, parts=True)
+def rank_state(given, rank_state):
+    ranks = given.choice([2, 4, 8, 16])
+    layers = [ranks * given.integer(100, 9000) for _ in range(given.integer(3, 7))]
+    return {way: rank_state(layers, ranks, way) for way in ("ddp", "optimizer", "fsdp")}
+
+
+# ---- Task 2 ----
+class Border(torch.autograd.Function):
+    """As many rows in and out as asked for: what is kept does not depend on what is in them."""
+
+    @staticmethod
+    def forward(ctx, x, rows):
+        ctx.rows = len(x)
+        return x.new_zeros(rows, *x.shape[1:])
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy.new_zeros(ctx.rows, *dy.shape[1:]), None
+
+
+@cache
+def measured(s, b, h, t, dtype, way):
+    """What a rank keeps of the MLP half of a layer, counted: LayerNorm, border, Linear, GELU, Linear, border."""
+    norm, widen = nn.LayerNorm(h, dtype=dtype), nn.Linear(h, 4 * h // t, dtype=dtype)
+    narrow = nn.Linear(4 * h // t, h, dtype=dtype)
+    rows = s if way == "tensor" else s // t
+    x = torch.randn(rows, b, h, dtype=dtype, requires_grad=True)
+
+    def half():
+        y = again(lambda y: widen(Border.apply(y, s)), way == "again", norm(x))
+        return Border.apply(narrow(F.gelu(y)), rows)
+
+    saved = saved_tensors(half)
+    return saved.of("activation").nbytes + saved.of("input").nbytes
+
+
+@check.task(points=2, section="10.4", cases=3, parts=True)
+def mlp_nbytes(given, mlp_nbytes):
+    t = given.choice([2, 4, 8])
+    s, b, h = t * given.integer(2, 9), given.integer(1, 3), t * given.integer(2, 9)
+    dtype = given.choice([torch.float32, torch.float64])
+    found = {way: mlp_nbytes(s, b, h, t, dtype.itemsize, way) for way in ("tensor", "kept", "again")}
+    off = [found[way] - measured(s, b, h, t, dtype, way) for way in found]
+    return {**found, "predicted minus measured": off}
+
+
+# ---- Task 3 ----
+@check.task(points=1.5, section="10.5", cases=3, parts=True, names="plan_nbytes, order")
+def plans(given, plan_nbytes, order):
+    heads = 8 * given.integer(2, 12)
+    config = Config(
+        layers=given.integer(8, 100),
+        width=heads * given.choice([64, 128]),
+        heads=heads,
+        tokens=given.choice([1024, 2048, 4096]),
+        vocabulary=given.integer(30_000, 60_000),
+    )
+    batch = given.integer(2, 4)
+    found = [plan_nbytes(config, batch, **plan) for plan in PLANS.values()]
+    shuffled = {name: PLANS[name] for name in sorted(PLANS, key=lambda name: given.integer(1, 10**6))}
+    amounts = sorted(97 * given.integer(10**8, 10**9) for _ in PLANS)
+    nbytes = dict(zip(given.choice(["BCDFEA", "CBDFAE", "DFCBEA"]), amounts, strict=True))
+    middle = sorted(nbytes.values())[given.integer(2, 4)]
+    return {
+        "bytes, nothing recomputed": found[:3],
+        "bytes, recomputed": found[3:],
+        "order": [order(nbytes, memory, shuffled) for memory in (10**12, middle, middle - 1)],
+    }
+
+
+# ---- Task 4 ----
+@check.task(points=1.5, section="10.3", cases=1, parts=True)
+def parallel_mlp(given, parallel_mlp):
+    n, d, k = (given.integer(2, 4) for _ in range(3))
+    x, bias, dy = given.normal(n, d), given.normal(d), given.normal(n, d)
+    parts = [(given.normal(k, d), given.normal(d, k)) for _ in range(2)]
+
+    def step(rank):
+        leaves = [t.clone().requires_grad_() for t in (x, *parts[rank], bias)]
+        y = parallel_mlp(*leaves)
+        y.backward(dy)
+        return [y.tolist(), *(None if t.grad is None else t.grad.tolist() for t in leaves)]
+
+    y, dx, da, db, dbias = zip(*on_ranks(step), strict=True)
+    return {
+        "y": data(y),
+        "gradient of x": data(dx),
+        "gradients of a and b": [data(da), data(db)],
+        "gradient of bias": data(dbias),
+    }
+
+
+# ---- Task 5 ----
+@check.task(points=2.5, section="10.4", cases=1, parts=True, names="Gather")
+def gather(given, Gather):
+    if not (isinstance(Gather, type) and issubclass(Gather, torch.autograd.Function)):
+        raise TypeError("Gather is to be a class that derives from torch.autograd.Function")
+
+    def crossing(ranks, dim):
+        shape = [2, given.integer(2, 3), given.integer(1, 3)]
+        wide = [size * (ranks if i == dim else 1) for i, size in enumerate(shape)]
+        return given.normal(ranks, *shape), given.normal(ranks, *wide), dim
+
+    def step(rank, crossings):
+        found = []
+        for xs, dys, dim in crossings:
+            x = xs[rank].clone().requires_grad_()
+            y = Gather.apply(x, dim)
+            back = y.grad_fn.apply(dys[rank].clone())  # what backward returns: a gradient for x, None for dim
+            dx, count = (back[0], len(back)) if isinstance(back, tuple) else (back, 1)
+            found.append([y.tolist(), dx.tolist(), count])
+        return found
+
+    on_two, on_three = [crossing(2, 0), crossing(2, given.choice([1, 2]))], [crossing(3, 0)]
+    first, other = zip(*on_ranks(lambda rank: step(rank, on_two)), strict=True)
+    (three,) = zip(*on_ranks(lambda rank: step(rank, on_three), 3), strict=True)
+    return {
+        "forward": data([y for y, _, _ in first]),
+        "backward": [data([dx for _, dx, _ in first]), [count for _, _, count in first]],
+        "another dim": [data([y for y, _, _ in other]), data([dx for _, dx, _ in other])],
+        "three ranks": [data([y for y, _, _ in three]), data([dx for _, dx, _ in three])],
+    }
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="10.4")
