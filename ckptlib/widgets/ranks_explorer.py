@@ -57,7 +57,7 @@ def in_words(model: str, tensor: int, data: int, recompute: str) -> str:
         f"{drawing.size(CARD)} hold: {'; '.join(fitting)}." if fitting else f"{drawing.size(CARD)} hold none of them."
     )
     return (
-        f"Bytes of each of {tensor * data:,} ranks: {data} replicas of {tensor}, one sequence each, "
+        f"Bytes of one rank: {data} replicas, of {tensor} ranks each where tensors are split; one sequence each, "
         f"recomputation: {recompute}. Least with {least}: {drawing.size(totals[least])}. {fits}"
     )
 
