@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from ckptlib import doctor
 
 torch.set_num_threads(1)  # test processes run side by side
+settings.register_profile("busy machine", deadline=None)  # how long an example takes says nothing here
+settings.load_profile("busy machine")
 
 CHECKS = {
     "bubblewrap": lambda: doctor.bubblewrap().ok,

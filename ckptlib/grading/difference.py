@@ -81,6 +81,8 @@ def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
         return ""
     if np.isnan(found).any() and not np.isnan(wanted).any():
         return f"{int(np.isnan(found).sum())} of {found.size} values are NaN"
+    if wanted.dtype.kind == "b" and wanted.size == 1:
+        return f"{_show(got)} is not right"
     finite = bool(np.isfinite(wanted).all() and wanted.any())
     for factor, idea in _FACTORS if finite else ():
         if _close(found, wanted * factor, tolerance):

@@ -105,7 +105,8 @@ def new_exercise(course: Course, name: str) -> tuple[Path, list[str]]:
 
 
 def _notebook(name: str) -> nbformat.NotebookNode:
-    answer = "def kept_nbytes(rows, columns):\n    ### BEGIN SOLUTION\n    return 4 * rows * columns\n    ### END SOLUTION"
+    solution = "    ### BEGIN SOLUTION\n    return 4 * rows * columns\n    ### END SOLUTION"
+    answer = f"def kept_nbytes(rows, columns):\n{solution}"
     letter = 'q1 = None\n### BEGIN SOLUTION\nq1 = "b"\n### END SOLUTION'
     cells = [
         new_markdown_cell(TITLE.format(title=name.replace("_", " ")), id="title"),

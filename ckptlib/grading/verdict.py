@@ -48,7 +48,10 @@ def judge(
     missed = {}
     for key in keys:
         pick = [Mistake(m.message, [_part(case, key) for case in m.cases]) for m in mistakes]
-        message = _explain([_part(c, key) for c in got], [c[key] for c in expected], pick, tolerance)
+        if any(isinstance(case, dict) and key not in case for case in got):
+            message = "missing in the dict"
+        else:
+            message = _explain([_part(c, key) for c in got], [c[key] for c in expected], pick, tolerance)
         if message:
             missed[key] = message
     share = 1 - len(missed) / len(keys)
@@ -92,13 +95,17 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
         return best
     first = wrong[0]
     text = difference(got[first], expected[first], tolerance)
-    data = values_in(got[first]) is not None or isinstance(got[first], dict)  # not an error's text, not an empty list
-    typed = data and _constant(got) and not _constant(expected)
+    typed = _is_data(got[first]) and _constant(got) and not _constant(expected)
     if len(got) > 1 and len(wrong) == len(got) and typed:
         text += ". The answer is the same for different inputs: is a number typed in where it should be computed?"
     if len(wrong) < len(got):
         text += f" (in {len(wrong)} of {len(got)} cases; the others are right)"
     return text
+
+
+def _is_data(case: Any) -> bool:
+    """Not an error's text, be it under "error" in what a probe has caught, and not an empty list."""
+    return not case.get("error") if isinstance(case, dict) else values_in(case) is not None
 
 
 def _nothing(case: Any) -> bool:

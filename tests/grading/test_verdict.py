@@ -110,3 +110,14 @@ def test_a_constant_that_happens_to_be_right_earns_nothing_alone():
     assert judge([{"never": 0, "size": 0}] * 2, expected, parts=True).share == 0
     assert judge([{"never": 1, "size": 40}, {"never": 1, "size": 50}], expected, parts=True).share == 0.5
     assert judge(expected, expected, parts=True).share == 1
+
+
+def test_an_error_that_a_probe_has_caught_is_no_number_typed_in():
+    caught = [{"error": "raised TypeError", "points": 0}] * 2
+    assert "typed in" not in judge(caught, [{"error": "", "points": 3}, {"error": "", "points": 4}]).message
+
+
+def test_false_is_not_all_zeros_and_a_missing_part_is_no_missing_return():
+    assert judge([False], [True]).message == "False is not right"
+    verdict = judge([{"a": 1}], [{"a": 1, "b": 2}], parts=True)
+    assert verdict.share == 0.5 and verdict.message == "b: missing in the dict"
