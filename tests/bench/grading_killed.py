@@ -1,6 +1,6 @@
 """Is nothing lost, doubled or asked twice when the coordinator is killed hundreds of times, at random moments?
 
-    python tests/bench/grading_killed.py [kills]      100 unless said
+    python tests/bench/grading_killed.py [kills]      30 unless said
 
 The same laps as in tests/grading/test_resume.py, more of them, from a new seed each time; the seed is printed.
 """
@@ -20,7 +20,7 @@ from ckptlib.grading.kernels.sandbox import Sandbox
 
 
 def main() -> None:
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     seed, kills, laps, started = time.time_ns(), 0, 0, time.monotonic()
     print(f"seed {seed}")
     moments = random.Random(seed)
