@@ -1,5 +1,7 @@
 """What is known about wrong answers to assignment 8, and what to say to each."""
 
+from operator import floordiv, truediv
+
 import torch
 from tasks import check
 from torch.nn import functional as F
@@ -23,6 +25,8 @@ def terms(s, b, h, a, ffn, itemsize, activation, mask=1, wide=None, inputs=True,
     return found | changed
 
 
+MISSING = "The dict that was returned lacks this entry. Is it there, and spelt as in the task?"
+told(MISSING)(lambda *args: {})
 told("A mask of 1 byte for each element was taken to have the activation's dtype, as F.dropout keeps it on a CPU.")(
     lambda *args: terms(*args, mask=args[5])
 )
@@ -38,6 +42,9 @@ told("Here ReLU and GELU are the wrong way round: GELU needs its input, and narr
 )
 told("The hidden layer is ffn wide here, not 4h.")(
     lambda *args: {"mlp": terms(*args[:4], 4 * args[2], *args[5:])["mlp"]}
+)
+told("The dropout behind narrow works on its output, which is h wide: its mask has sbh bytes, not s·b·ffn.")(
+    lambda s, b, h, a, ffn, *rest: {"mlp": terms(s, b, h, a, ffn, *rest)["mlp"] + s * b * (ffn - h)}
 )
 told("A number has itemsize bytes, not always 2.")(lambda *args: terms(*args[:5], 2, args[6]))
 told("Every sequence of the batch keeps its own: multiply by b.")(lambda *args: terms(args[0], 1, *args[2:]))
@@ -84,6 +91,7 @@ def views_three_times(*args):
 # ---- Task 2: crossover ----
 
 told = check.crossover.mistake
+told(MISSING)(lambda *args: {})
 
 
 def sequence(layers, h, a, s):
@@ -202,6 +210,10 @@ told("The mask was left out: every token looks at every other.")(
     attention(lambda q, k, mask: q @ k.mT * q.shape[-1] ** -0.5, native)
 )
 told("Nothing is dropped.")(attention(inside, lambda x, p: x))
+for rest in (1, 0, None):
+    told("The share that is dropped is not p.")(
+        attention(inside, lambda x, p, rest=rest: x * (torch.rand_like(x) < p) / (p if rest is None else 1 - rest * p))
+    )
 told("Dropout divides what it keeps by 1 - p, so that the mean stays what it was.")(
     attention(inside, lambda x, p: x * (torch.rand_like(x) > p))
 )
@@ -222,13 +234,13 @@ def fused(q, k, v, mask, p):
 told = check.largest_batch.mistake
 
 
-def batches(layers, h, a, s, v, n, nbytes, strategy, state=14, update=22, norm=4, head=6, kept=None, up=False):
+def batches(layers, h, a, s, v, n, nbytes, strategy, state=14, update=22, norm=4, head=6, kept=None, how=floordiv):
     layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h, **(kept or {})}[strategy]
     one = layers * layer + norm * s * h + head * s * v
     if update * n > nbytes:
         return 0
     room = nbytes - state * n
-    return -(-room // one) if up else room // one
+    return how(room, one)
 
 
 def mistaken(message, **change):
@@ -250,7 +262,8 @@ mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each, a
 mistaken("Logits, log-softmax and its gradient grow with the batch, too: they were forgotten.", head=0)
 mistaken("Logits in mixed precision are bfloat16 here: three tensors of 2 bytes each.", head=12)
 mistaken("The 4sh bytes around the last norm were forgotten.", norm=0)
-mistaken("Rounded up. The last batch must fit as a whole: round down.", up=True)
+mistaken("Rounded up. The last batch must fit as a whole: round down.", how=lambda room, one: -(-room // one))
+mistaken("A batch is a whole number of sequences: divide with //, not with /.", how=truediv)
 
 
 @told("Full recomputation keeps each layer's input, 2sbh; selective keeps 34sbh; none the square besides.")
@@ -272,6 +285,7 @@ def at_least_one(**given):
 # ---- Task 5: audit ----
 
 told = check.audit.mistake
+told(MISSING)(lambda **c: {})
 GB, GIB = 10**9, 2**30
 
 
@@ -294,8 +308,8 @@ def audited(number, layers, width, ffn, tokens, hidden=8, swiglu=8, unit=GIB, **
     }
 
 
-told("A bfloat16 has 2 bytes: 4 were counted.")(lambda **c: audited(**c, hidden=16, swiglu=16))
-told("A bfloat16 has 2 bytes: elements were counted.")(lambda **c: audited(**c, hidden=4) | {"swiglu_gib": None})
+told("A bfloat16 has 2 bytes: 4 were counted.")(lambda **c: audited(**c, hidden=16, swiglu=16) | {"means": None})
+told("A bfloat16 has 2 bytes: elements were counted.")(lambda **c: {"hidden_gib": audited(**c, hidden=4)["hidden_gib"]})
 told("GiB is 2³⁰ bytes: this one is in GB.")(lambda **c: audited(**c, unit=GB) | {"means": None})
 told("A SwiGLU keeps four tensors of its width: gate, SiLU of gate, up, and their product.")(
     lambda **c: {"swiglu_gib": audited(**c, swiglu=2)["swiglu_gib"]}
@@ -324,9 +338,9 @@ told("GB and GiB are the wrong way round.")(
 told("Only GB was tried: the label may be wrong, and the number GiB.")(
     lambda **c: {"means": audited(**c, units=(("GB", GB),))["means"]}
 )
-told("The printed number is rounded: compare after rounding to as many decimals, not exactly.")(
-    lambda **c: {"means": audited(**c, near=lambda x, y: x == y)["means"]}
-)
+told(
+    "None of the products was found. Is the product rounded to as many decimals as `number` has, and compared as text?"
+)(lambda **c: {"means": "neither"})
 told("That is too generous: 7 % lie between GB and GiB. Round to as many decimals as the number has.")(
     lambda **c: {"means": audited(**c, near=lambda x, y: abs(x - y) < 0.1 * y)["means"]}
 )

@@ -89,6 +89,16 @@ about_predict(
     f"{NEEDED} And its result is not the output.",
     lambda every, last, kept: (kept - {last}, every - kept - {last}),
 )
+KEPT = "The policy keeps results of linear layers, and nothing else: GELUs run again."
+for more, message in (
+    (lambda every, last, kept: kept, f"Exactly twice the bytes. Were GELUs' outputs counted as kept? {KEPT}"),
+    (lambda every, last, kept: kept - {last}, f"GELUs' outputs were counted as kept. {KEPT}"),
+    (lambda every, last, kept: every - {last}, f"GELUs' outputs were counted as kept. {KEPT}"),
+):
+    about_predict("gelu", message, lambda e, n, kept, more=more: ([*kept, *more(e, n, kept)], e - kept))
+    about_predict(
+        "linear", message, lambda e, n, kept, more=more: ([*kept - {n}, *more(e, n, kept - {n})], e - kept - {n})
+    )
 for ends in ("gelu", "linear"):
     inside = (lambda last: set()) if ends == "gelu" else (lambda last: {last})
     about_predict(
@@ -183,10 +193,11 @@ about_policy(
     a=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) else AGAIN,
     b=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) and large(ctx) else AGAIN,
 )
-for some in ((aten.mm,), (aten.addmm,)):
+for some in ((aten.mm,), (aten.addmm,), *combinations(FAMILIES, 3)):
     about_policy(
         "Only some of the products are kept: there are four, mm, addmm, bmm and baddbmm.",
         a=lambda ctx, op, some=some: SAVE if op.overloadpacket in some else AGAIN,
+        b=lambda ctx, op, some=some: SAVE if op.overloadpacket in some and large(ctx) else AGAIN,
     )
 about_policy(
     "The size decides, whoever made the result: GELU and views are kept, too. It is for products alone.",
@@ -230,7 +241,7 @@ def all_of(costs):
     return [kept for n in range(len(costs) + 1) for kept in combinations(range(len(costs)), n)]
 
 
-def best(key, room=lambda total, budget: total <= budget):
+def best(key, room=lambda total, budget: total <= budget, last=False):
     """key(flops spared, bytes), the larger the better."""
 
     def choose(costs, budget):
@@ -238,11 +249,17 @@ def best(key, room=lambda total, budget: total <= budget):
             return sum(costs[i][which] for i in kept)
 
         fitting = [kept for kept in all_of(costs) if room(total(kept, 1), budget)]
-        return list(max(fitting, key=lambda kept: key(total(kept, 0), total(kept, 1))))
+        return list(max(fitting[::-1] if last else fitting, key=lambda kept: key(total(kept, 0), total(kept, 1))))
 
     return choose
 
 
+fullest, right_choice = best(lambda f, n: (f, n)), best(lambda f, n: (f, -n))
+told("A result that costs 0 FLOPs is kept: it takes bytes, and spares nothing. Among equals, the fewest bytes.")(
+    lambda costs, budget: (right_choice if all(flops for flops, _ in costs) else fullest)(costs, budget)
+)
+for tied in (best(lambda f, n: f), best(lambda f, n: f, last=True), fullest):
+    told("Two choices spare as many FLOPs here: then the one with the fewest bytes is asked for.")(tied)
 for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops):
     told(
         "Greedy, by FLOPs or by FLOPs per byte, is not the best choice: a dear result can leave no room for two that "
@@ -254,8 +271,8 @@ told("The smallest results first: what they cost in FLOPs was not asked. Try all
 told("In the order of the list, as long as they fit: that is one choice of many. Try all of them.")(
     by(lambda flops, nbytes: 0)
 )
-told("A result that costs 0 FLOPs is kept: it takes bytes, and spares nothing. Among equals, the fewest bytes.")(
-    best(lambda flops, nbytes: (flops, nbytes))
+told("At most `budget` bytes: a choice that fills the budget to the last byte fits, too.")(
+    best(lambda flops, nbytes: (flops, -nbytes), lambda total, budget: total < budget)
 )
 told("The results to recompute were returned. `kept` are the indices of those to keep.")(
     lambda costs, budget: sorted(set(range(len(costs))) - set(best(lambda f, n: (f, -n))(costs, budget)))
@@ -273,7 +290,6 @@ told("The fullest budget is not the aim: spare the most FLOPs, and of those choi
 
 # ---- Task 5: policy_for ----
 told = check.policy_for.mistake
-right_choice = best(lambda flops, nbytes: (flops, -nbytes))
 
 
 def by_place(choice, candidate=lambda cost: cost.flops and cost.again):
@@ -309,6 +325,14 @@ def first_fit(segment, args, budget):
     return policy
 
 
+def untranslated(segment, args, budget):
+    """Indices among the candidates, taken for places."""
+    costs = segment_costs(segment, *args)
+    kept = right_choice([cost[1:3] for cost in costs if cost.flops and cost.again], budget)
+    asked = iter(range(len(costs)))
+    return lambda ctx, op, *args, **kwargs: SAVE if next(asked) in kept else AGAIN
+
+
 def never_counts_others(segment, args, budget):
     """Places among all ops, but counted among products."""
     costs = segment_costs(segment, *args)
@@ -330,6 +354,9 @@ told(
     "A result was recognised by its size. Another one is as large, and it is kept, too: count, and know results by "
     "their place."
 )(by_shape)
+told("choose returns indices into your list of prices, not places in segment_costs: translate them back into places.")(
+    untranslated
+)
 told("Results are kept as they come, as long as there is room. Price them first, then choose.")(first_fit)
 told("Every product is kept, whatever the budget: choose some of them.")(
     lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE if is_product(op) else AGAIN

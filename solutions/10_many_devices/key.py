@@ -204,6 +204,11 @@ def counted(message, plan_nbytes):
 
 plan("The layer that runs is gathered: its weights are whole, and that term is missing.", lambda p: {"gathered": 0})
 plan("What one layer recomputes is alive with the rest: that term is missing.", lambda p: {"again": 0})
+check.plans.mistake(
+    "Layers are recomputed one after another: what one layer recomputes is alive, not what all of them do.",
+    lambda config, batch, **plan: right_bytes(config, batch, **plan, again=config.layers),
+    by_work,
+)
 plan(
     "The layer that runs is gathered, and what it recomputes is alive: both terms are missing.",
     lambda p: {"again": 0, "gathered": 0},
@@ -264,6 +269,10 @@ orders(
     lambda level, t, nbytes: (-level, -t, -nbytes),
 )
 orders('The other way round: "none" before "selective" before "full".', lambda level, t, nbytes: (-level, t, nbytes))
+orders(
+    'Sorted as text, "full" comes before "none": the order of work is "none", "selective", "full".',
+    lambda level, t, nbytes: (("none", "selective", "full")[level], t, nbytes),
+)
 orders(
     "Of two plans with the same recomputation and tensor the one with fewer bytes comes first.",
     lambda level, t, nbytes: (level, t, -nbytes),
@@ -343,6 +352,18 @@ parallel("x's gradient is the sum of the ranks' contributions, not their mean.",
 parallel("The parts of y are to be summed, not averaged.", ahead_out=mean)
 parallel("y is this rank's part only: the parts have to be summed.", ahead_out=same)
 parallel("x is the same on every rank: summed on the way in, it is twice too large.", ahead_in=add)
+
+
+def on_rank_0(x, a, b, bias):
+    y = F.gelu(border(same, add)(x) @ a.T) @ b.T
+    return border(add, same)(y + bias if dist.get_rank() == 0 else y)
+
+
+check.parallel_mlp.mistake(
+    "Only rank 0 uses the bias: y is right, but the other ranks' bias gets no gradient. Add it behind the sum, on "
+    "every rank.",
+    on_rank_0,
+)
 
 
 def cut_off(x, a, b, bias):

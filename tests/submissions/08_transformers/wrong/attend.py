@@ -59,3 +59,15 @@ def attend(q, k, v, mask, p):
 # %% Nothing is dropped
 def attend(q, k, v, mask, p):
     return (q @ k.mT / q.shape[-1] ** 0.5 + mask).softmax(-1) @ v
+
+
+# %% The share that is dropped is not p
+def attend(q, k, v, mask, p):
+    y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+    return (torch.native_dropout(y, 1 - p, True)[0] if p else y) @ v
+
+
+# %% The share that is dropped is not p
+def attend(q, k, v, mask, p):
+    y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+    return (y.masked_fill(torch.rand_like(y) > p, 0).div(1 - p) if p else y) @ v

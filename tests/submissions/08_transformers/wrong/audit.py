@@ -8,7 +8,7 @@ def audit(number, layers, width, ffn, tokens):
     return {"hidden_gib": hidden / 1e9, "swiglu_gib": 8 * tokens * ffn / 1e9, "means": means}
 
 
-# %% compare after rounding
+# %% None of the products was found
 def audit(number, layers, width, ffn, tokens):
     hidden, means = 8 * tokens * width, "neither"
     for what, times in {"one layer": 1, "all layers": layers}.items():
@@ -69,3 +69,23 @@ def audit(number, layers, width, ffn, tokens):
             if f"{times * hidden / nbytes:.{decimals}f}" == number:
                 means = f"{what}, {unit}"
     return {"hidden_gib": hidden / 2**30, "swiglu_gib": 4 * tokens * ffn / 2**30, "means": means}
+
+
+# %% None of the products was found
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GB": 10**9, "GiB": 2**30}.items():
+            if round(times * hidden / nbytes, len(number)) == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% hidden_gib, swiglu_gib: A bfloat16 has 2 bytes: 4 were counted
+def audit(number, layers, width, ffn, tokens):
+    hidden, decimals, means = 16 * tokens * width, len(number.split(".")[1]), "neither"
+    for what, times in {"one layer": 1, "all layers": layers}.items():
+        for unit, nbytes in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{times * hidden / nbytes:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 16 * tokens * ffn / 2**30, "means": means}

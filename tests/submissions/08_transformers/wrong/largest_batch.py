@@ -44,3 +44,9 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 5 * a * s * s, "full": 34 * s * h}[strategy]
     return 0 if nbytes < 22 * n else (nbytes - 14 * n) // (layers * layer + 4 * s * h + 6 * s * v)
+
+
+# %% divide with //, not with /
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    return 0 if nbytes < 22 * n else (nbytes - 14 * n) / (layers * layer + 4 * s * h + 6 * s * v)

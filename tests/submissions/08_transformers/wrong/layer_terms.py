@@ -109,3 +109,27 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
         "projection": (itemsize + 1) * x,
         "mlp": (itemsize + 1) * x + wide * itemsize * s * b * ffn,
     }
+
+
+# %% its mask has sbh bytes
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x, f = s * b * h, s * b * ffn
+    wide = 2 if activation == "gelu" else 1
+    return {
+        "norms": 2 * itemsize * x,
+        "qkv": 4 * itemsize * x,
+        "square": (2 * itemsize + 1) * a * s * s * b,
+        "projection": (itemsize + 1) * x,
+        "mlp": itemsize * x + wide * itemsize * f + f,
+    }
+
+
+# %% square, mlp: The dict that was returned lacks this entry
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x = s * b * h
+    return {"norms": 2 * itemsize * x, "qkv": 4 * itemsize * x, "projection": (itemsize + 1) * x, "MLP": 0}
+
+
+# %% returned a list, expected a dict with 'norms', 'qkv'
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    return [2 * itemsize * s * b * h, 4 * itemsize * s * b * h]

@@ -41,3 +41,17 @@ def choose(costs, budget):
     every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
     fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
     return list(max(fitting, key=lambda c: (sum(costs[i][1] for i in c), sum(costs[i][0] for i in c))))
+
+
+# %% one large, two small: At most `budget` bytes
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) < budget]
+    return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
+
+
+# %% equal FLOPs: Two choices spare as many FLOPs here
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(max(fitting, key=lambda c: sum(costs[i][0] for i in c)))

@@ -48,3 +48,17 @@ def policy_b(ctx, op, *args, **kwargs):
 def policy_b(ctx, op, *args, **kwargs):
     keep = op.overloadpacket in PRODUCTS and ctx.op_output.numel() >= LARGE
     return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% policy a, policy b: Only some of the products are kept
+def policy_a(ctx, op, *args, **kwargs):
+    return op in (aten.mm.default, aten.addmm.default, aten.bmm.default)
+
+
+def policy_b(ctx, op, *args, **kwargs):
+    return policy_a(ctx, op) and ctx.op_output.nbytes >= LARGE
+
+
+# %% policy b: Only some of the products are kept
+def policy_b(ctx, op, *args, **kwargs):
+    return op.overloadpacket in (aten.addmm, aten.bmm, aten.baddbmm) and ctx.op_output.nbytes >= LARGE

@@ -58,3 +58,18 @@ def predict(rows, widths, kept, ends, itemsize):
     layers = range(len(widths) - (1 if ends == "gelu" else 2))
     nbytes = sum(4 * rows * widths[i + 1] for i in layers if i in kept)
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+
+
+# %% Were GELUs' outputs counted as kept
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    nbytes = sum(2 * rows * widths[i + 1] * itemsize for i in layers if i in kept)
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+
+
+# %% GELUs' outputs were counted as kept
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    nbytes = sum(rows * widths[i + 1] * itemsize for i in layers if i in kept)
+    nbytes += sum(rows * width * itemsize for width in widths[1:-1])
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)

@@ -108,3 +108,50 @@ class Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         return dy, None
+
+
+# %% three ranks: error: It ran on two ranks, and not on three: is 2 written where the number of ranks belongs?
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        x = x.movedim(dim, 0).contiguous()
+        y = x.new_empty(2 * len(x), *x.shape[1:])
+        dist.all_gather_single(y, x)
+        return y.movedim(0, dim)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.movedim(ctx.dim, 0).contiguous()
+        dx = dy.new_empty(len(dy) // 2, *dy.shape[1:])
+        dist.reduce_scatter_single(dx, dy)
+        return dx.movedim(0, ctx.dim), None
+
+
+# %% is 2 written where the number of ranks belongs?
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        pieces = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(pieces, x)
+        return torch.cat(pieces, dim)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dist.all_reduce(dy)
+        return dy.chunk(2, ctx.dim)[dist.get_rank()], None
+
+
+# %% backward, another dim, three ranks: error: AttributeError
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        pieces = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(pieces, x)
+        return torch.cat(pieces, dim)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dist.all_reduce(dy)
+        return dy.chunk(dist.get_world_size(), ctx.dim)[dist.get_rank()], None

@@ -63,3 +63,18 @@ def order(nbytes, memory, plans):
         return plan["tensor"], "nsf".index(plan["recompute"][0]), nbytes[name]
 
     return sorted((name for name in plans if key(name)[2] <= memory), key=key)
+
+
+# %% what one layer recomputes is alive, not what all of them do
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.activation_nbytes(config, batch, "none", **split) - kept
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% Sorted as text
+def order(nbytes, memory, plans):
+    names = [name for name in plans if nbytes[name] <= memory]
+    return sorted(names, key=lambda name: (plans[name]["recompute"], plans[name]["tensor"], nbytes[name]))
