@@ -9,9 +9,16 @@ from ckptlib.transformer import causal_mask
 check = Checks(__file__)
 
 
-def by_name(answers):
-    """A list of dicts -> a dict of lists."""
-    return {name: [answer[name] for answer in answers] for name in answers[0]}
+def by_name(answers, names):
+    """A list of dicts -> a dict of lists; "missing" for an entry that some dict lacks."""
+    names = names.split()
+    for answer in answers:
+        if answer is not None and not isinstance(answer, dict):
+            raise TypeError(f"returned a {type(answer).__name__}, expected a dict with {', '.join(map(repr, names))}")
+    if any(answer is None for answer in answers):
+        return dict.fromkeys(names)
+    whole = {name for name in names if all(name in answer for answer in answers)}
+    return {name: [answer[name] for answer in answers] if name in whole else "missing" for name in names}
 
 
 @check.task(points=2, section="8.1", parts=True)
@@ -22,17 +29,18 @@ def layer_terms(given, layer_terms):
         h = a * given.choice([32, 48, 64, 96, 128])
         ffn = h * given.choice([2, 3, 5]) + 8 * given.integer(1, 60)
         found.append(layer_terms(given.integer(16, 3000), given.integer(2, 30), h, a, ffn, itemsize, activation))
-    return by_name(found)
+    return by_name(found, "norms qkv square projection mlp")
 
 
-@check.task(points=1.5, section="8.2", cases=3, parts=True)
+@check.task(points=1.5, section="8.2 to 8.5", cases=3, parts=True)
 def crossover(given, crossover):
     a, layers = given.integer(4, 96), given.choice([12, 24, 36, 48, 96])
     h, s = a * given.choice([40, 60, 80, 120, 160]), given.choice([96, 128, 256, 512])
-    return crossover(layers, h, a, s, layers * h * s * given.integer(500, 5000))
+    found = by_name([crossover(layers, h, a, s, layers * h * s * given.integer(500, 5000))], "tokens batch vocabulary")
+    return {name: entry[0] if isinstance(entry, list) else entry for name, entry in found.items()}
 
 
-@check.task(points=2, section="8.1", parts=True)
+@check.task(points=2, section="8.1 and 8.2", parts=True)
 def attend(given, attend):
     n, s, d = given.integer(2, 3), given.integer(5, 8), given.integer(2, 3)
     p = given.choice([0.1, 0.25, 0.4])
@@ -56,18 +64,24 @@ def attend(given, attend):
 
 
 def drops(given, attend, p):
-    """Is the share that is dropped p, and the rest divided by 1 - p? v is the identity: y are the probabilities."""
+    """Which share is dropped, and what becomes of the rest? v is the identity: y are the probabilities."""
     q, k = given.normal(8, 96, 96), given.normal(8, 96, 96)
     args = (q / 4, k / 4, torch.eye(96).expand(8, 96, 96), torch.zeros(96, 96))
     given.seeded()
     plain, dropped = attend(*args, 0.0), attend(*args, p)
     rest = dropped != 0
-    share = 1 - rest.float().mean()
+    share = 1 - float(rest.float().mean())
     grown = (dropped / plain)[rest]
-    return [bool(abs(share - p) < 0.02), bool((grown * (1 - p) - 1).abs().max() < 0.01)]
+
+    def times(factor):
+        return bool(((grown / factor - 1).abs() < 0.01).all())
+
+    dropped = "a share p" if abs(share - p) < 0.02 else "nothing" if share < 0.02 else "another share"
+    kept = "divided by 1 - p" if times(1 / (1 - p)) else "as it was" if times(1) else "divided by something else"
+    return {"dropped": dropped, "the rest": kept}
 
 
-@check.task(points=2, section="8.5", cases=3, parts=True)
+@check.task(points=2, section="8.3 to 8.5", cases=3, parts=True)
 def largest_batch(given, largest_batch):
     a, layers, s = given.integer(8, 32), given.integer(12, 60), given.choice([512, 1024, 2048])
     h, v = a * given.choice([64, 96, 128]), given.integer(30_000, 130_000)
@@ -86,7 +100,7 @@ def largest_batch(given, largest_batch):
 
 @check.task(points=1.5, section="8.6", parts=True)
 def audit(given, audit):
-    return by_name([audit(**claim) for claim in claims(given)])
+    return by_name([audit(**claim) for claim in claims(given)], "hidden_gib swiglu_gib means")
 
 
 def claims(given):
@@ -102,4 +116,4 @@ def claims(given):
         yield {"number": number, "layers": layers, "width": width, "ffn": ffn, "tokens": tokens}
 
 
-check.add_quiz(points=1, names="q1, q2, q3, q4", section="8.4")
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="8.2, 8.4 and 8.5")

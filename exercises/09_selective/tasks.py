@@ -95,11 +95,12 @@ def price(given, price):
 def predict(given, predict):
     layers = given.integer(3, 6)
     rows, widths = given.integer(3, 50), [given.integer(3, 60) for _ in range(layers + 1)]
-    itemsize, last = given.choice([2, 8]), layers - 1
+    itemsizes, last = given.choice([(2, 8), (8, 2)]), layers - 1
     some = sorted({given.integer(0, last - 1) for _ in range(2)})
 
     def asked(ends):
-        found = [predict(rows, widths, kept, ends, itemsize) for kept in ([*some, last], some)]
+        calls = zip(([*some, last], some), itemsizes, strict=True)
+        found = [predict(rows, widths, kept, ends, itemsize) for kept, itemsize in calls]
         return [pair and list(pair) for pair in found]
 
     return {"ends in GELU": asked("gelu"), "ends in Linear": asked("linear")}
@@ -119,8 +120,7 @@ class Mixed(nn.Module):
         return torch.bmm(weights, h).sin()
 
 
-def mixed(given, t, k, dtype):
-    d = given.integer(3, 6)
+def mixed(given, t, k, d, dtype):
     given.seeded()
     x = given.normal(2, t, d, dtype=dtype).requires_grad_()
     return Mixed(d, k).to(dtype), (x, torch.zeros(t, t, dtype=dtype))
@@ -148,7 +148,8 @@ def policies(given, policy_a, policy_b):
     found = {}
     for name, policy in {"policy a": policy_a, "policy b": policy_b}.items():
         segments = [
-            mixed(given, *sizes, dtype) for sizes in ((t, exactly), (given.integer(17, 20), given.integer(64, 70)))
+            mixed(given, t, exactly, given.integer(3, 6), dtype),
+            mixed(given, given.integer(17, 20), given.integer(64, 70), given.integer(16, 18), dtype),
         ]
         found[name] = policy and attempt(
             ("segment 1", "segment 2"),
@@ -160,7 +161,12 @@ def policies(given, policy_a, policy_b):
 
 
 # ---- Task 4 ----
-def chosen(choose, costs, budget):
+def chosen(choose, asked):
+    found = [kept_of(choose, *case) for case in asked]
+    return {name: [entry[name] for entry in found] for name in found[0]}
+
+
+def kept_of(choose, costs, budget):
     kept = [int(i) for i in choose([tuple(cost) for cost in costs], budget)]
     if len(set(kept)) < len(kept) or not all(0 <= i < len(costs) for i in kept):
         raise ValueError(f"{kept} are no indices of {len(costs)} results, each once")
@@ -179,17 +185,23 @@ def choose(given, choose):
     tight = sum(nbytes for _, nbytes in many) * given.integer(30, 60) // 100
     half, per_byte = given.integer(10, 50), given.integer(4, 20)
     # one result with the most FLOPs per byte, a little too large to leave room for the others
-    large = [
-        (half * 2 * per_byte, half * 2),
-        (half * 2 * per_byte, half * 2),
-        ((half * 2 + 2) * per_byte + 9, half * 2 + 2),
-    ]
+    large = shuffled(
+        [
+            (half * 2 * per_byte, half * 2),
+            (half * 2 * per_byte, half * 2),
+            ((half * 2 + 2) * per_byte + 9, half * 2 + 2),
+        ]
+    )
+    # two that spare as much, one of them smaller, and room for one
+    n, flops = given.integer(10, 50), given.integer(4000, 9000)
+    twins = [(flops, n + given.integer(1, 4)), (flops, n)]
     asked = {
-        "some of many": (shuffled(many + free), tight),
-        "one large, two small": (shuffled(large), half * 4 + 1),
-        "room for all": (shuffled(many[:5] + free), 10**6),
+        "some of many": [(shuffled(many + free), tight)],
+        "one large, two small": [(large, half * 4 + 1), (large, half * 4)],
+        "equal FLOPs": [(twins, n + 5), (twins[::-1], n + 5)],
+        "room for all": [(shuffled(many[:5] + free), 10**6)],
     }
-    return {name: attempt(("FLOPs recomputed", "bytes kept"), chosen, choose, *case) for name, case in asked.items()}
+    return {name: attempt(("FLOPs recomputed", "bytes kept"), chosen, choose, cases) for name, cases in asked.items()}
 
 
 # ---- Task 5 ----
@@ -201,7 +213,8 @@ def reached(policy_for, segment, x, budget):
         return policy
 
     kept, recomputed = weigh(segment, (x,), make)
-    return {"fits": kept <= budget, "bytes kept": kept, "FLOPs recomputed": recomputed}
+    over = f"More bytes are kept than the budget allows: {kept:,} B of {budget:,} B" if kept > budget else ""
+    return {"budget": over, "bytes kept": kept, "FLOPs recomputed": recomputed}
 
 
 @check.task(points=2.5, section="9.3 and 9.4", cases=2, parts=True)
@@ -214,13 +227,13 @@ def policy_for(given, policy_for):
     def ask(widths, ends, features):
         x = given.normal(rows, widths[0], dtype=dtype).requires_grad_()
         segment, budget = chain(widths, ends).to(dtype), features * unit + given.integer(0, 3)
-        return attempt(("fits", "bytes kept", "FLOPs recomputed"), reached, policy_for, segment, x, budget)
+        return attempt(("budget", "bytes kept", "FLOPs recomputed"), reached, policy_for, segment, x, budget)
 
     return {
         # two results of the same shape, one of which cost several times as much
         "same shapes": ask([small, middle, wide, middle, small], "gelu", middle),
         # the last product is the dearest, and early stop leaves it out
-        "ends in Linear": ask([small, middle, wide, wide - 1], "linear", wide - 1 + middle),
+        "ends in Linear": ask([small, small - 1, middle, wide, wide - 1], "linear", wide - 1 + middle),
         # two results are worth more than the one that is dearest per byte
         "not greedy": ask(
             [2 * wide, wide - 9, 2 * wide - 1, wide - 10, 2 * wide - 1, wide - 10], "gelu", 2 * wide - 20

@@ -3,6 +3,7 @@
 Where ranks are needed, they are real processes: copies of this one that meet in a gloo group on 127.0.0.1.
 """
 
+import re
 from functools import cache
 
 import torch
@@ -16,6 +17,8 @@ from ckptlib.ranks import RankError, forked
 from ckptlib.transformer import again
 
 check = Checks(__file__)
+
+ONLY_TWO = "It ran on two ranks, and not on three: is 2 written where the number of ranks belongs?"
 
 PLANS = {
     "A": {"replicas": 16, "tensor": 1, "sequence": False, "recompute": "none"},
@@ -133,7 +136,7 @@ def plans(given, plan_nbytes, order):
 
 
 # ---- Task 4 ----
-@check.task(points=1.5, section="10.3", cases=1, parts=True)
+@check.task(points=1.5, section="10.3 and 10.4", cases=1, parts=True)
 def parallel_mlp(given, parallel_mlp):
     n, d, k = (given.integer(2, 4) for _ in range(3))
     x, bias, dy = given.normal(n, d), given.normal(d), given.normal(n, d)
@@ -142,10 +145,15 @@ def parallel_mlp(given, parallel_mlp):
     def step(rank):
         leaves = [t.clone().requires_grad_() for t in (x, *parts[rank], bias)]
         y = parallel_mlp(*leaves)
+        if y is None:
+            return None
         y.backward(dy)
-        return [y.tolist(), *(None if t.grad is None else t.grad.tolist() for t in leaves)]
+        return [y.tolist(), *((torch.zeros_like(t) if t.grad is None else t.grad).tolist() for t in leaves)]
 
-    y, dx, da, db, dbias = zip(*on_ranks(step), strict=True)
+    found = on_ranks(step)
+    if None in found:
+        return None
+    y, dx, da, db, dbias = zip(*found, strict=True)
     return {
         "y": data(y),
         "gradient of x": data(dx),
@@ -165,25 +173,45 @@ def gather(given, Gather):
         wide = [size * (ranks if i == dim else 1) for i, size in enumerate(shape)]
         return given.normal(ranks, *shape), given.normal(ranks, *wide), dim
 
-    def step(rank, crossings):
-        found = []
-        for xs, dys, dim in crossings:
-            x = xs[rank].clone().requires_grad_()
-            y = Gather.apply(x, dim)
-            back = y.grad_fn.apply(dys[rank].clone())  # what backward returns: a gradient for x, None for dim
-            dx, count = (back[0], len(back)) if isinstance(back, tuple) else (back, 1)
-            found.append([y.tolist(), dx.tolist(), count])
-        return found
+    def step(rank, xs, dys, dim, names):
+        y = Gather.apply(xs[rank].clone().requires_grad_(), dim)
+        if not isinstance(y, torch.Tensor):
+            raise TypeError(f"Gather.apply returned a {type(y).__name__}, expected a tensor")
+        if names == ["y"]:
+            return {"y": y.tolist()}
+        back = y.grad_fn.apply(dys[rank].clone())  # what backward returns: a gradient for x, None for dim
+        back = back if isinstance(back, tuple) else (back,)
+        found = {"y": y, "dx": back[0], "gradients returned": torch.tensor(len(back))}
+        return {name: found[name].tolist() for name in names}
 
-    on_two, on_three = [crossing(2, 0), crossing(2, given.choice([1, 2]))], [crossing(3, 0)]
-    first, other = zip(*on_ranks(lambda rank: step(rank, on_two)), strict=True)
-    (three,) = zip(*on_ranks(lambda rank: step(rank, on_three), 3), strict=True)
-    return {
-        "forward": data([y for y, _, _ in first]),
-        "backward": [data([dx for _, dx, _ in first]), [count for _, _, count in first]],
-        "another dim": [data([y for y, _, _ in other]), data([dx for _, dx, _ in other])],
-        "three ranks": [data([y for y, _, _ in three]), data([dx for _, dx, _ in three])],
+    zero, other, three = crossing(2, 0), crossing(2, given.choice([1, 2])), crossing(3, 0)
+    asked = {
+        "forward": (*zero, ["y"]),
+        "backward": (*zero, ["dx", "gradients returned"]),
+        "another dim": (*other, ["y", "dx"]),
+        "three ranks": (*three, ["y", "dx"]),
     }
 
+    def ask(*parts, ranks=2):
+        """All at once; if a rank raises, one by one: each part answers for itself."""
+        try:
+            by_rank = on_ranks(lambda rank: [step(rank, *asked[part]) for part in parts], ranks)
+        except RankError as error:
+            text = re.sub(r"^rank \d+: ", "", str(error))[:200]  # whichever was first
+            if len(parts) == 1 or "gave no answer" in text:  # each would be waited for
+                return {part: {"error": text} | dict.fromkeys(asked[part][-1]) for part in parts}
+            return {name: found for part in parts for name, found in ask(part).items()}
+        return {
+            part: {"error": ""} | {name: data([rank[i][name] for rank in by_rank]) for name in asked[part][-1]}
+            for i, part in enumerate(parts)
+        }
 
-check.add_quiz(points=1, names="q1, q2, q3, q4", section="10.4")
+    found = ask("forward", "backward", "another dim")
+    ran = not any(part["error"] for part in found.values())
+    found |= ask("three ranks", ranks=3)
+    if ran and found["three ranks"]["error"]:
+        found["three ranks"]["error"] = f"{ONLY_TWO} {found['three ranks']['error']}"
+    return found
+
+
+check.add_quiz(points=1, names="q1, q2, q3, q4", section="10.2, 10.4, and What can go wrong")

@@ -277,6 +277,28 @@ def down(n, checkpoint, stage):
     return k, peaks[k]
 
 
+def compared(rounded):
+    """The best of all k, with n/k rounded in another way."""
+
+    def best_k(n, checkpoint, stage):
+        peaks = {k: k * checkpoint + rounded(n / k) * stage for k in range(1, n + 1)}
+        k = min(peaks, key=peaks.get)
+        return k, peaks[k]
+
+    return best_k
+
+
+told("n/k was not rounded: stages are whole, so if k does not divide n, the longest chunk has ⌈n/k⌉ of them.")(
+    compared(float)
+)
+told("n/k was rounded to the nearest number: the longest chunk has ⌈n/k⌉ stages, always rounded up.")(compared(round))
+
+
+@told("k and peak are in the other order: return (k, peak).")
+def turned_round(n, checkpoint, stage):
+    return min(with_peak(n, checkpoint, stage, k)[::-1] for k in range(1, n + 1))
+
+
 @told("Only those k were tried that divide n. Any k from 1 to n may be best.")
 def divisors(n, checkpoint, stage):
     pairs = [with_peak(n, checkpoint, stage, k) for k in range(1, n + 1) if n % k == 0]
@@ -379,6 +401,10 @@ def spread(n, k):
     return [round(i * n / k) for i in range(k + 1)]
 
 
+def floors(n, k):
+    return [i * n // k for i in range(k + 1)]
+
+
 def whole(n, k):
     return [*range(0, n, -(-n // k)), n]
 
@@ -408,8 +434,10 @@ told(REST)(builder(in_last))
 told(f"{REST} And its stages run twice, which they need not.")(builder(in_last, twice=True))
 told(FIRST_LONGER)(builder(longer_last))
 told(FIRST_LONGER)(builder(spread))
+told(FIRST_LONGER)(builder(floors))
 told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(longer_last, twice=True))
 told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(spread, twice=True))
+told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(floors, twice=True))
 told("Chunks of ⌈n/k⌉ stages leave the last one what is left: the lengths differ by more than one.")(builder(whole))
 told("Chunks of ⌈n/k⌉ stages leave the last one what is left, and here it runs twice, too.")(builder(whole, twice=True))
 told("The first stage of a chunk runs with 'forward': its input is not kept, and nothing can be restored.")(
@@ -516,7 +544,7 @@ def equal_chunks(edges):
     return revolve
 
 
-for edges in (longer_first, longer_last, spread, in_last, whole):
+for edges in (longer_first, longer_last, spread, floors, in_last, whole):
     told(
         "Equal chunks, one stage at a time: the slots of chunks that are reversed already stay empty. Use them again, "
         "inside the chunks that are left."

@@ -79,6 +79,21 @@ def output_of_start(x, xbar, starts):
     )
 
 
+@told("The segment's output was added once more: it is in xbar already, as the output of the segment's last stage.")
+def output_again(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    return max(kept + content + x[end] for (kept, _, content), end in zip(segments(x, xbar, starts), ends, strict=True))
+
+
+@told("The segment's output was added once more: it is in xbar already, as the output of the segment's last stage.")
+def output_again_but_the_last(x, xbar, starts):
+    ends = [*starts[1:], None]
+    return max(
+        kept + content + (x[end] if end else 0)
+        for (kept, _, content), end in zip(segments(x, xbar, starts), ends, strict=True)
+    )
+
+
 # ---- Task 2: breaker ----
 
 told = check.breaker.mistake
@@ -114,6 +129,24 @@ def the_fall(x, xbar):
 @told("The stage is right, but it still keeps its output: its xbar becomes x[stage + 1], not 0.")
 def keeps_nothing(x, xbar):
     return guilty(x, xbar), peak(x, rewritten(x, xbar, guilty(x, xbar), by=0))
+
+
+@told("The output of stage i is x[i + 1]; x[i] is its input. A stage that is rewritten keeps its output.")
+def keeps_its_input(x, xbar):
+    peaks = [peak(x, rewritten(x, xbar, stage, by=x[stage])) for stage in range(len(xbar))]
+    return peaks.index(min(peaks)), min(peaks)
+
+
+@told(
+    "More than one stage was rewritten: xbar itself was changed, and the stages before were left as they had become. "
+    "Rewrite each in a copy of its own."
+)
+def in_place(x, xbar):
+    peaks = []
+    for stage in range(len(xbar)):
+        xbar = rewritten(x, xbar, stage)
+        peaks.append(peak(x, xbar))
+    return peaks.index(min(peaks)), min(peaks)
 
 
 @told("The stage is right. The peak is that of a run that keeps everything: it runs under ck.sqrt(n).")
@@ -265,6 +298,13 @@ WRONG_CHOICES = {
     "The first way was taken, not the best: min over all ways.": choice(least=lambda ways: ways[0]),
     "The slowest way was taken: min over all ways, not max.": choice(least=max),
 }
+
+
+@told("A single stage takes memory, too: where m is less than xbar[s], the time is inf.")
+def single_stage_for_free(best, s, t, m, f, b, x, xbar):
+    return f[s] + b[s] if s == t else choice()(best, s, t, m, f, b, x, xbar)
+
+
 for message, wrong in WRONG_CHOICES.items():
     told(message)(wrong)
 
@@ -304,6 +344,14 @@ def keeps_all(x, xbar, allowed):
     return x[0] + sum(xbar)
 
 
+@told(
+    "That is what a run needs that keeps everything, and x[0] is missing, too. The two parts of a checkpoint run one "
+    "after the other, so the larger one decides: max, not a sum."
+)
+def keeps_all_but_the_input(x, xbar, allowed):
+    return sum(xbar)
+
+
 LARGEST = (
     "That is the largest single stage, and nothing of what is kept meanwhile. A checkpoint adds x[u] to what u to t "
     "need, and a stage that keeps everything adds xbar[s] to what s + 1 to t need."
@@ -333,6 +381,17 @@ def anywhere(x, xbar, allowed):
 @told("The checkpoint itself is missing: while u to t run, x[u] is kept.")
 def checkpoint_for_free(x, xbar, allowed):
     return smallest(x, xbar, allowed, at=lambda u: 0)
+
+
+@told("x[u] is charged to both parts. When s to u - 1 run again, u to t are reversed, and the checkpoint is gone.")
+def charged_to_both(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        ways = [xbar[s] + need(s + 1, t) if s < t else xbar[s]]
+        ways += [x[u] + max(need(u, t), need(s, u - 1)) for u in range(s + 1, t + 1) if u in allowed]
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
 
 
 @told("A checkpoint keeps an input, x[u]; xbar[u] is what stage u takes if it keeps everything.")
@@ -388,9 +447,14 @@ def frugal(stages, x, budget):
         return ck.optimal(costs, error.smallest)
 
 
+@told("This is planned with the profile's seconds, not with FLOPs: replace ftime, and hand that copy on.")
+def in_seconds(stages, x, budget):
+    return ck.optimal(ck.profile_chain(stages, x, repeats=1), budget)
+
+
 @told(
-    "All stages were taken for equally expensive. The time of a forward is its FLOPs: replace ftime in the costs that "
-    "were profiled."
+    "This is the plan for stages that take equally long. The time of a forward is its FLOPs: replace ftime, and hand "
+    "that copy on."
 )
 def equal_times(stages, x, budget):
     return ck.optimal(replace(in_flops(stages, x), ftime=[1] * len(stages)), budget)
@@ -413,3 +477,24 @@ def without_tmp_only(stages, x, budget):
 def bytes_as_time(stages, x, budget):
     costs = in_flops(stages, x)
     return ck.optimal(replace(costs, ftime=costs.xbar), budget)
+
+
+def with_less(message, less):
+    """Planned in FLOPs, with a part of the budget; says nothing where that is too little."""
+
+    @told(message)
+    def plan_model(stages, x, budget):
+        try:
+            return ck.optimal(in_flops(stages, x), less(x, budget))
+        except ck.CkptError:
+            return None
+
+
+with_less(
+    "It fits, but the chain's input was taken off the budget: ck.optimal counts it itself. Hand on the whole budget.",
+    lambda x, budget: budget - x.numel() * x.element_size(),
+)
+with_less(
+    "It fits, but a part of the budget is not used, and more work is repeated than needed: hand on all of it.",
+    lambda x, budget: budget * 9 // 10,
+)

@@ -1,6 +1,8 @@
 """How the answers of assignment 7 are asked. Grading asks the same questions, with other numbers."""
 
 import random
+from contextlib import contextmanager
+from importlib import import_module
 from itertools import accumulate
 from math import inf
 
@@ -11,6 +13,7 @@ import ckptlib as ck
 from ckptlib.grading import Checks
 
 check = Checks(__file__)
+profiler = import_module("ckptlib.recompute.profile")
 
 
 # ---- what the notebook uses, too ----
@@ -87,11 +90,13 @@ def predict_peak(given, predict_peak):
 
 # ---- Task 2 ----
 def breaking(given, decoy):
-    """A chain of k segments of k equal stages, but for one layer; with a decoy, a larger one where it does no harm."""
+    """k segments of k similar stages, but for one layer; with a decoy, a larger one where it does no harm."""
     k = given.choice([3, 4, 5])
     n = k * k
-    x = [given.integer(5, 15)] * (n + 1)
-    xbar = [x[0] + given.integer(20, 25) for _ in range(n)]
+    x = [given.integer(5, 15)]
+    while len(x) <= n:
+        x.append(given.choice([size for size in range(5, 16) if size != x[-1]]))  # input and output differ
+    xbar = [out + given.integer(20, 25) for out in x[1:]]
     guilty = given.integer(0, k - 2)  # its segment, not the last one
     for i in range(guilty * k, guilty * k + k):
         xbar[i] += 140 if decoy else 50
@@ -138,8 +143,11 @@ def first_choice(given, first_choice):
     u, seed = given.integer(s + 2, t - 1), given.integer(0, 10**9)
 
     def ask(s, t, m, *cheap):
-        time = first_choice(times(seed, cheap), s, t, m, list(f), list(b), list(x), list(xbar))
-        return "inf" if time == inf else time
+        return first_choice(times(seed, cheap), s, t, m, list(f), list(b), list(x), list(xbar))
+
+    def unless_inf(stages, m):
+        time = ask(*stages, m)
+        return "" if time == inf else f"{time} was returned where m = {m} bytes are not enough: expected inf"
 
     return {
         "to keep everything is best": ask(s, t, 200, (s + 1, t)),
@@ -149,7 +157,7 @@ def first_choice(given, first_choice):
             ask(s, t, 200, (s + 1, t), (s, s)) if given.integer(0, 1) else ask(s, t, 100, (u, t), (s, u - 1)),
         ],
         "a single stage": [ask(t, t, xbar[t]), ask(t, t, xbar[t] + given.integer(1, 50))],
-        "nothing fits": [ask(s, t, min(x) - 1), ask(t, t, xbar[t] - 1)],
+        "nothing fits": [unless_inf((s, t), min(x) - 1), unless_inf((t, t), xbar[t] - 1)],
     }
 
 
@@ -171,6 +179,22 @@ def flops_of(stages, rows):
     return [2 * rows * (s[0].in_features + s[-1].out_features) * s[0].out_features for s in stages]
 
 
+@contextmanager
+def false_clock():
+    """While an answer plans, the profiler's seconds mean nothing: the more weights a stage has, the fewer."""
+
+    def seconds(stage, x, own):
+        false = 1 / (1 + sum(t.numel() for t in own[1:]))
+        return false, false
+
+    before = profiler._timed
+    profiler._timed = seconds
+    try:
+        yield
+    finally:
+        profiler._timed = before
+
+
 def run(given, plan_model, widths, hidden, percent):
     given.seeded()
     stages, rows = blocks(widths, hidden), given.integer(8, 24)
@@ -178,7 +202,14 @@ def run(given, plan_model, widths, hidden, percent):
     (right,) = torch.autograd.grad(stages(x).sum(), x)
     plain = chain_peak(ck.store_all(len(stages)), stages, x)
     budget = plain * percent // 100
-    schedule = plan_model(stages, x, budget)
+    with false_clock():
+        schedule = plan_model(stages, x, budget)
+    if schedule is None:
+        return None
+    if not isinstance(schedule, ck.Schedule):
+        kind = type(schedule).__name__
+        where = ": the plan's .schedule" if hasattr(schedule, "schedule") else ""
+        raise TypeError(f"a {kind} was returned, expected a ck.Schedule{where}")
     fits = chain_peak(schedule, stages, x) <= budget  # runs it, forward and backward
     gradients = ((x.grad - right).norm() < 1e-3 * right.norm()).item()
     work = sum(a * b for a, b in zip(schedule.forwards(), flops_of(stages, rows), strict=True))

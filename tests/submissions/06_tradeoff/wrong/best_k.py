@@ -48,3 +48,21 @@ def best_k(n, checkpoint, stage):
     peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(1, n)}
     k = min(peaks, key=peaks.get)
     return k, peaks[k]
+
+
+# %% peak: n/k was not rounded
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + n / k * stage for k in range(1, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]
+
+
+# %% to the nearest number
+def best_k(n, checkpoint, stage):
+    peak, k = min((k * checkpoint + round(n / k) * stage, k) for k in range(1, n + 1))
+    return k, peak
+
+
+# %% k, peak: k and peak are in the other order
+def best_k(n, checkpoint, stage):
+    return min((k * checkpoint + -(-n // k) * stage, k) for k in range(1, n + 1))

@@ -59,3 +59,32 @@ from ckptlib.recompute.builders import beta
 # %% for one slot, whatever s is
 def extra_forwards(l, s):
     return l * (l - 1) // 2
+
+
+# %% extra_forwards: error: Stopped after 500,000 calls
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 1:
+        return l * (l - 1) // 2
+    return min(k + extra_forwards(l - k, s - 1) + extra_forwards(k, s) for k in range(1, l))
+
+
+# %% put @cache above it
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 0:
+        return inf
+    least = inf
+    for k in range(1, l):
+        least = min(least, k + extra_forwards(l - k, s - 1) + extra_forwards(k, s))
+    return least
+
+
+# %% does a loop never end
+def extra_forwards(l, s):
+    r = 0
+    while comb(s + r, s) < l:
+        r
+    return r * l - (comb(s + r, s + 1) if r else 0)

@@ -99,3 +99,84 @@ def revolve(n, slots):
 # %% switched off
 def revolve(n, slots):
     return ck.revolve(n, slots).actions
+
+
+# %% which is not right yet: repair task 4 first
+def extra_forwards(l, s):
+    return l * (l - 1) // 2
+
+
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
+
+    return reverse(0, n, slots)
+
+
+# %% two slots, three or four slots, five or six slots: error: revolve calls
+def extra_forwards(l, s):
+    raise NotImplementedError
+
+
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
+
+    return reverse(0, n, slots)
+
+
+# %% is not defined
+del extra_forwards
+
+
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
+
+    return reverse(0, n, slots)
+
+
+# %% put @cache above it
+def revolve(n, slots):
+    def t(l, s):
+        if l == 1:
+            return 0
+        return min(k + t(l - k, s - 1) + t(k, s) for k in range(1, l)) if s else inf
+
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + t(l - k, s - 1) + t(k, s))
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
+
+    return reverse(0, n, slots)
+
+
+# %% asked for no slot at all
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        l = hi - lo
+        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s))
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
+
+    return reverse(0, n, slots)

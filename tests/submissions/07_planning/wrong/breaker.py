@@ -60,3 +60,37 @@ def breaker(x, xbar):
     falls = {i: peak(xbar) - peak([*xbar[:i], x[i + 1], *xbar[i + 1 :]]) for i in range(n)}
     stage = max(falls, key=falls.get)
     return stage, falls[stage]
+
+
+# %% The output of stage i is x[i + 1]
+def breaker(x, xbar):
+    n, found = len(xbar), []
+    for i in range(n):
+        sizes = list(xbar)
+        sizes[i] = x[i]
+        found.append((ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak, i))
+    peak, stage = min(found)
+    return stage, peak
+
+
+# %% xbar itself was changed
+def breaker(x, xbar):
+    n, found = len(xbar), []
+    for i in range(n):
+        xbar[i] = x[i + 1]
+        found.append((ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, xbar, dx=[0] * (n + 1))).peak, i))
+    peak, stage = min(found)
+    return stage, peak
+
+
+# %% xbar itself was changed
+def breaker(x, xbar):
+    k = round(len(xbar) ** 0.5)
+    best = None
+    for i in range(len(xbar)):
+        sizes = xbar
+        sizes[i] = x[i + 1]
+        peak = predict_peak(x, sizes, list(range(0, k * k, k)))
+        if best is None or peak < best[1]:
+            best = i, peak
+    return best

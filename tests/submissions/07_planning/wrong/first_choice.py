@@ -46,3 +46,26 @@ def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s])]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
     return min(ways)
+
+
+# %% nothing fits: A single stage takes memory
+def first_choice(best, s, t, m, f, b, x, xbar):
+    if s == t:
+        return f[s] + b[s]
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% nothing fits: entry 0: -1 was returned where m
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways) if min(ways) < inf else -1
+
+
+# %% not enough: expected inf
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways) if min(ways) < inf else None

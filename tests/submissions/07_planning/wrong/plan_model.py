@@ -8,7 +8,7 @@ def plan_model(stages, x, budget):
     return ck.sqrt(len(stages))
 
 
-# %% equally expensive
+# %% stages that take equally long
 def plan_model(stages, x, budget):
     costs = replace(ck.profile_chain(stages, x), ftime=[1] * len(stages), btime=[1] * len(stages))
     return ck.optimal(costs, budget)
@@ -39,3 +39,44 @@ def plan_model(stages, x, budget):
 # %% raised
 def plan_model(stages, x, budget):
     return ck.plan(stages, x, budget).module
+
+
+# %% wide in the middle, a funnel: This is planned with the profile's seconds
+def plan_model(stages, x, budget):
+    return ck.plan(stages, x, budget).schedule
+
+
+# %% hand that copy on
+def plan_model(stages, x, budget):
+    costs = ck.profile_chain(stages, x)
+    flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
+    replace(costs, ftime=flops)
+    return ck.optimal(costs, budget)
+
+
+# %% a Plan was returned, expected a ck.Schedule: the plan's .schedule
+def plan_model(stages, x, budget):
+    costs = ck.profile_chain(stages, x)
+    flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
+    return ck.plan(stages, x, budget, costs=replace(costs, ftime=flops))
+
+
+# %% Is a `return` missing?
+def plan_model(stages, x, budget):
+    costs = ck.profile_chain(stages, x)
+    flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
+    ck.optimal(replace(costs, ftime=flops), budget)
+
+
+# %% ck.optimal counts it itself
+def plan_model(stages, x, budget):
+    costs = ck.profile_chain(stages, x)
+    flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
+    return ck.optimal(replace(costs, ftime=flops), budget - costs.x[0])
+
+
+# %% a part of the budget is not used
+def plan_model(stages, x, budget):
+    costs = ck.profile_chain(stages, x)
+    flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
+    return ck.optimal(replace(costs, ftime=flops), int(0.9 * budget))

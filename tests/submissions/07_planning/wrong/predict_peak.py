@@ -53,3 +53,12 @@ def predict_peak(x, xbar, starts):
 def predict_peak(x, xbar, starts):
     end = starts[1] if len(starts) > 1 else len(xbar)
     return x[0] + sum(xbar[:end])
+
+
+# %% it is in xbar already
+def predict_peak(x, xbar, starts):
+    peaks, kept = [], 0
+    for a, e in zip(starts, [*starts[1:], len(xbar)], strict=True):
+        kept += x[a]
+        peaks.append(kept + sum(xbar[a:e]) + x[e])
+    return max(peaks)

@@ -63,3 +63,29 @@ def smallest_budget(x, xbar, allowed):
 def smallest_budget(x, xbar, allowed):
     starts = sorted(allowed)
     return predict_peak(x, xbar, starts)
+
+
+# %% x[0] is missing, too
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t)]
+        ways += [x[u] + need(u, t) + need(s, u - 1) for u in range(s + 1, t + 1) if u in allowed]
+        return min(ways)
+
+    return need(0, len(xbar) - 1)
+
+
+# %% charged to both parts
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t)]
+        ways += [max(x[u] + need(u, t), x[u] + need(s, u - 1)) for u in range(s + 1, t + 1) if u in allowed]
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
