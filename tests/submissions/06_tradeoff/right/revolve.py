@@ -41,26 +41,6 @@ def revolve(n, slots):
     return ck.Schedule(n, reverse(0, n, slots)).actions
 
 
-# %% with extra_forwards of task 4, which counts all forwards: the cuts are the same
-def extra_forwards(l, s):
-    r = 0
-    while comb(s + r, s) < l:
-        r += 1
-    return l + r * l - (comb(s + r, s + 1) if r else 0)
-
-
-def revolve(n, slots):
-    def reverse(lo, hi, s):
-        if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
-        l = hi - lo
-        k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
-        return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
-
-    return reverse(0, n, slots)
-
-
 # %% with a recurrence in extra_forwards whose cache lasts for one call
 def extra_forwards(l, s):
     @cache
