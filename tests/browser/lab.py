@@ -102,7 +102,7 @@ class Notebook:
         self.page.locator(".lm-MenuBar-item", has_text=re.compile(f"^{name}$")).click()
         self.page.locator(".lm-Menu-item", has_text=re.compile(f"^{item}$")).click()
 
-    def run_all(self, seconds: float = 90) -> None:
+    def run_all(self, seconds: float = 300) -> None:
         """Run > Run All Cells, and wait until the last one has its number, which is cleared first."""
         self.menu("Edit", "Clear Outputs of All Cells")
         expect(self.code_cells.last.locator(".jp-InputArea-prompt")).to_have_text("[ ]:")
