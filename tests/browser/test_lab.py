@@ -88,7 +88,8 @@ def move(explorer: Locator) -> None:
     slider, choices = explorer.locator(".noUi-handle"), explorer.locator("select")
     if slider.count():
         slider.first.focus()
-        slider.first.press("ArrowRight")
+        at_its_end = slider.first.get_attribute("aria-valuenow") == slider.first.get_attribute("aria-valuemax")
+        slider.first.press("ArrowLeft" if at_its_end else "ArrowRight")
     else:
         chosen = choices.first.evaluate("list => list.selectedIndex")
         choices.first.select_option(index=0 if chosen else 1)
