@@ -59,6 +59,19 @@ import asyncio
 
 asyncio.get_event_loop().stop()
 
+# %% the event loop stands still, then is stopped
+import asyncio
+import time
+
+loop = asyncio.get_event_loop()
+loop.call_later(0.01, lambda: (time.sleep(3), loop.stop()))
+
+# %% a thread ends it while others are asked
+import os
+import threading
+
+threading.Timer(0.5, os._exit, (0,)).start()
+
 # %% execv into something else
 import os
 import sys

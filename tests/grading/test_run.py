@@ -113,6 +113,8 @@ KILLS = {
     "deep recursion": "import sys; sys.setrecursionlimit(10**9)\ndef f(): f()\nf()",
     "closes its sockets": "import os; os.closerange(3, 400)\nwhile True: pass",
     "stops its loop": "import asyncio; asyncio.get_event_loop().stop()",
+    "stops its loop, never dies": "import asyncio, threading, time\n"
+    "threading.Thread(target=time.sleep, args=(600,)).start(); asyncio.get_event_loop().stop()",
     "a moment later": "import os, threading; threading.Timer(0.002, os._exit, (0,)).start()",
 }
 
@@ -125,6 +127,25 @@ def test_a_cell_that_ends_the_kernel_costs_only_itself(name, sandbox):
     assert honest_part_is_whole(transcript), transcript
     assert len(transcript["events"]) == 1 and "'culprit'" in transcript["events"][0]
     assert left_over(sandbox) == []
+
+
+LATE = {
+    "while the third is running": "import os, threading; threading.Timer(0.7, os._exit, (0,)).start()",
+    "after it stood still": "import asyncio, time; loop = asyncio.get_event_loop()\n"
+    "loop.call_later(0.02, lambda: (time.sleep(3), loop.stop()))",
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_blow_that_falls_later_is_not_blamed_on_whom_it_hits(name, sandbox):
+    innocent = [Cell(f"innocent {i}", f"import time; time.sleep(0.25); i = {i}") for i in range(4)]
+    cells = [Cell("honest", "honest = [1, 2]"), Cell("late", LATE[name]), *innocent]
+    transcript = run(cells, [asked()], {}, Limits(cell_seconds=6, wall_seconds=60), sandbox)
+    assert {cell: seen["status"] for cell, seen in transcript["cells"].items() if seen["status"] != "ok"} == {
+        "late": "died"
+    }
+    assert transcript["questions"]["q"]["answer"]["data"] == [1, 2]
+    assert transcript["events"] == ["cell 'late' ended the kernel a moment after it had run"]
 
 
 def test_a_last_cell_that_strikes_the_questions_is_found_out(sandbox):

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from .driver import Driver, Outcome
 
-_SOON = 2.0  # seconds: a cell that died sooner may have been struck by the one before it
-_MOMENT = 1.0  # seconds to wait, in the next kernel, for the blow
-_TRIES = 2  # for each suspect, or two cells could suspect each other for ever
+_SOON = 2.0  # seconds: a cell that died sooner may have been struck by an earlier one
+_MOMENT = 1.0  # seconds to wait at least, after a cell that is watched, for the blow
+_PATIENCE = 2.0  # times what the blow took to fall: a kernel on a busy machine is slow to die, too
 
 
 class Blame:
-    """Who is left out of the next kernel, and who is suspected and gets a second try."""
+    """Who is left out of the next kernel. In doubt, the next kernel waits after every cell, to see who ends it."""
 
     def __init__(self) -> None:
         self.culprits: set[str] = set()
-        self._suspect = ""
-        self._tries: Counter[str] = Counter()
+        self._cleared: set[str] = set()  # watched once, and the kernel lived
+        self._in_doubt, self._wait = False, _MOMENT
 
-    def struck_from_behind(self, name: str, last: str, driver: Driver) -> bool:
-        """Called before `name` is run. Is it the suspect, and did the kernel end without it? Then `last` is guilty."""
-        if name != self._suspect or not last or driver.rest(_MOMENT) is None:
+    def struck_from_behind(self, last: str, driver: Driver) -> bool:
+        """Called before the next cell is run. Did `last` end the kernel after all?"""
+        if not self._in_doubt or not last or last in self._cleared:
             return False
-        self._suspect = ""
+        if driver.rest(self._wait) is None:
+            self._cleared.add(last)
+            return False
+        self._in_doubt = False
         self.culprits.add(last)
         return True
 
-    def is_guilty(self, name: str, last: str, outcome: Outcome) -> bool:
-        """Called when the kernel ended while `name` ran. False: let it try again, to see whether it ends without it."""
+    def is_guilty(self, last: str, outcome: Outcome) -> bool:
+        """Called when the kernel ended while a cell ran, after `last`. False: in doubt, let it try again."""
         soon = outcome.why in ("died", "closed") and outcome.seconds < _SOON
-        if last and soon and name != self._suspect and self._tries[name] < _TRIES:
-            self._suspect = name
-            self._tries[name] += 1
-            return False
-        self._suspect = ""
-        return True
+        self._in_doubt = bool(last) and last not in self._cleared and (soon or not outcome.begun)
+        died_after = outcome.seconds if outcome.status == "died" else 0.0
+        self._wait = max(_MOMENT, _PATIENCE * died_after)
+        return not self._in_doubt

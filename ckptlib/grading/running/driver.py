@@ -19,12 +19,16 @@ _DELUGE = 64  # times the limit on the submission's output, whatever it is: afte
 
 @dataclass
 class Outcome:
-    """How a cell ended: ok | error | timeout | died. `fatal`: the kernel is gone. `why`: one word, or ""."""
+    """How a cell ended: ok | error | timeout | died. `fatal`: the kernel is gone. `why`: one word, or "".
+
+    `begun`: the kernel said that it took the cell up. One that ends at once may not come to say so.
+    """
 
     status: str
     why: str = ""
     sentence: str = ""
     fatal: bool = False
+    begun: bool = True
     outputs: list[dict] = field(default_factory=list)
     answers: list[dict] = field(default_factory=list)
     seconds: float = 0.0
@@ -65,17 +69,19 @@ class Driver:
         outcome = self._follow(request, min(deadline, started + self._limits.cell_seconds))
         outcome.outputs = self._kernel.outputs.open(request)
         outcome.answers = self._kernel.answers.pop(request)
+        outcome.begun = bool(self._kernel.seen[request])
         outcome.seconds = time.monotonic() - started
         return outcome
 
     def rest(self, seconds: float) -> Outcome | None:
-        """Ask for nothing for a while. None, or how the kernel ended meanwhile."""
+        """Run nothing for a while. None, or how the kernel ended meanwhile, or that it no longer answers."""
         until = time.monotonic() + seconds
         while (now := time.monotonic()) < until:
             self._kernel.pump(self._process.ending, PERIOD)
             if ending := self._gone(now):
                 return ending
-        return None
+        answered = self._follow(self._kernel.ask_for_info(), until + self._limits.cell_seconds)
+        return answered if answered.fatal else None
 
     def close(self) -> dict | None:
         """End the kernel; how it ended and what it used."""

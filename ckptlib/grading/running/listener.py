@@ -20,7 +20,7 @@ class Listener:
     def __init__(self, connection_info: dict, limits: Limits) -> None:
         self._talk = Conversation(connection_info, limits.cell_output_bytes + _LARGEST)
         self.outputs = Outputs(limits)
-        self.seen: dict[str, set[str]] = {}  # request -> what has arrived of "reply", "idle"
+        self.seen: dict[str, set[str]] = {}  # request -> what has arrived of "busy", "reply", "idle"
         self.status: dict[str, str] = {}  # request -> ok | error
         self.answers: dict[str, list[dict]] = {}  # open request -> its answers, at most two
         self.stray_answers = 0  # answers that belonged to no open request
@@ -101,8 +101,7 @@ class Listener:
             seen.add("reply")
             self.status[message.parent] = "ok" if message.content.get("status") == "ok" else "error"
         elif not on_shell and message.kind == "status":
-            if message.content.get("execution_state") == "idle":
-                seen.add("idle")
+            seen.update(state for state in ("busy", "idle") if state == message.content.get("execution_state"))
         elif not on_shell:
             self.outputs.add(message)
 

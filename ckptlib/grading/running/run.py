@@ -56,7 +56,7 @@ class _Run:
         self._cells, self._questions, self._limits, self._sandbox = cells, questions, limits, sandbox
         self._started = time.monotonic()
         self._deadline = self._started + limits.wall_seconds
-        self._blame, self._last = Blame(), ""  # who is left out of the next kernel; the cell that ran last
+        self._blame, self._last = Blame(), ""  # who is left out of the next kernel; what ran last in this one
         skipped = {"status": "skipped", "outputs": [], "seconds": 0.0, "why": ""}
         self.cells = {cell.id: dict(skipped) for cell in cells}
         self.questions: dict[str, dict] = {}
@@ -91,7 +91,7 @@ class _Run:
         for cell in self._cells:
             if cell.id in self._blame.culprits:
                 continue
-            if self._struck_from_behind(cell.id, driver):
+            if self._struck_from_behind(driver):
                 return False
             outcome = driver.run(cell.source, self._deadline)
             seen = {
@@ -103,7 +103,7 @@ class _Run:
             self.cells[cell.id] = seen
             if outcome.answers:
                 self._tell("an answer was shown by a cell that was not asked for one: it was not counted")
-            if outcome.fatal and not self._blame.is_guilty(cell.id, self._last, outcome):
+            if outcome.fatal and not self._blame.is_guilty(self._last, outcome):
                 return False
             if outcome.status in ("timeout", "died"):
                 self._blame.culprits.add(cell.id)  # if another kernel is needed, it need not wait for this cell again
@@ -117,11 +117,11 @@ class _Run:
         for question in self._questions:
             if question.name in self.questions:
                 continue
-            if self._struck_from_behind(f"? {question.name}", driver):
+            if self._struck_from_behind(driver):
                 return False
             before = driver.watchdog.open_window()
             outcome = driver.run(question.code, self._deadline)
-            if outcome.fatal and not self._blame.is_guilty(f"? {question.name}", self._last, outcome):
+            if outcome.fatal and not self._blame.is_guilty(self._last, outcome):
                 return False
             measured = {"seconds": outcome.seconds, "rss_before": before, "rss_peak": driver.watchdog.close_window()}
             self.questions[question.name] = _answered(question, outcome) | measured
@@ -129,12 +129,14 @@ class _Run:
                 self._tell(f"question {question.name!r} {outcome.sentence}")
             if outcome.fatal or time.monotonic() > self._deadline:
                 return False
+            self._last = f"? {question.name}"
         return True
 
-    def _struck_from_behind(self, name: str, driver: Driver) -> bool:
-        if not self._blame.struck_from_behind(name, self._last, driver):
+    def _struck_from_behind(self, driver: Driver) -> bool:
+        if not self._blame.struck_from_behind(self._last, driver):
             return False
-        self.cells[self._last] |= {"status": "died", "why": "died"}
+        if self._last in self.cells:  # a question has its answer already, and is not asked again
+            self.cells[self._last] |= {"status": "died", "why": "died"}
         self._tell(f"cell {self._last!r} ended the kernel a moment after it had run")
         return True
 
