@@ -52,7 +52,7 @@ def test_its_committed_outputs_are_what_it_prints_today(chapter):
 
 def test_its_length_is_that_of_a_chapter(numbered):
     words = len(re.findall(r"\w[\w'’.,-]*", prose(numbered)))
-    assert 1800 <= words <= 3000, words
+    assert 1800 <= words <= 2800, words
     assert 30 <= len(cells(numbered, "markdown")) + len(cells(numbered, "code")) <= 55
     assert numbered.stat().st_size <= 150_000
 
