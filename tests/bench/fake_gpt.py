@@ -21,7 +21,7 @@ def main() -> None:
         result = ck.measure(lambda config=config: gpt_step(config), "sim:cuda", builds=True, fake=True)
         took = time.perf_counter() - start
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        claim = f"a training step of {name}, {len(result.trace.ops):,} ops, is measured in {took:.0f} s"
+        claim = f"a training step of {name}, {len(result.trace.ops):,} ops, is measured in {took:.1f} s"
         row(claim, "memory: what the step itself needs", f"{resident / result.peak:.3f}")
         print(
             f"{name:15} {len(result.trace.ops):6} ops in {took:5.1f} s; simulated peak {result.peak / 2**30:6.2f} GiB,"

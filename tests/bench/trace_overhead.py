@@ -86,7 +86,7 @@ def compare(name: str, fn: Callable[[], None]) -> dict[str, float]:
     for way, median in medians.items():
         if way == "ck.trace":
             peers = f"untraced; with MemTracker {medians['MemTracker'] / medians['bare']:.2f}"
-            row(f"tracing {name}", peers, f"{median / medians['bare']:.2f}")
+            row(f"what tracing costs: {name}", peers, f"{median / medians['bare']:.2f}")
         print(f"{name:14} {way:15} {median * 1e3:9.2f} ms, ratio {median / medians['bare']:6.2f} to the bare run")
     return medians
 
