@@ -1,6 +1,6 @@
 """What do all chapters share? Their first line, the library's source on the page, and outputs that can be made again.
 
-    python -m ckptlib.book book/01_activation_memory.ipynb ...     runs chapters and writes their outputs (`make book`)
+python -m ckptlib.book book/01_activation_memory.ipynb ...     runs chapters and writes their outputs (`make book`)
 """
 
 from __future__ import annotations

@@ -45,22 +45,24 @@ def gpt_terms(config: Config, batch: int = 1) -> dict[str, int]:
 
 
 def layer_nbytes(
-    config: Config, batch: int = 1, strategy: str = "none", tensor_parallel: int = 1, sequence_parallel: bool = False
+    config: Config,
+    batch: int = 1,
+    strategy: str = "none",
+    tensor_parallel: int = 1,
+    sequence_parallel: bool = False,
 ) -> int:
     """What each of `tensor_parallel` GPUs keeps of one GPT layer.
 
-    full keeps the layer's input only, 2sbh: every GPU keeps all of it, unless sequences are split as well.
+    full: the layer's input only, 2sbh, all of it on every GPU unless sequences are split.
     """
     if strategy not in STRATEGIES:
-        raise ValueError(f"strategy is {strategy!r}, expected one of {', '.join(STRATEGIES)}")
-    t, nbytes = tensor_parallel, 0
-    terms = gpt_terms(config, batch)
+        known = ", ".join(STRATEGIES)
+        raise ValueError(f"strategy is {strategy!r}, expected one of {known}")
+    t, terms = tensor_parallel, gpt_terms(config, batch)
     if strategy == "full":
         return terms["QKV input"] // (t if sequence_parallel else 1)
-    for term in TERMS:
-        if not (term.squared and strategy == "selective"):
-            nbytes += terms[term.name] // (t if term.sharded or sequence_parallel else 1)
-    return nbytes
+    kept = [term for term in TERMS if not (term.squared and strategy == "selective")]
+    return sum(terms[k.name] // (t if k.sharded or sequence_parallel else 1) for k in kept)
 
 
 def activation_nbytes(config: Config, batch: int = 1, strategy: str = "none", **parallel: int) -> int:

@@ -38,11 +38,12 @@ class MLP(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.checkpoint == "none":
             return self.block_3(self.segment(x))
-        return self.block_3(checkpoint(self.segment, x, use_reentrant=self.checkpoint == "reentrant"))
+        reentrant = self.checkpoint == "reentrant"
+        return self.block_3(checkpoint(self.segment, x, use_reentrant=reentrant))
 
 
 def mlp_step(checkpoint: str = "none", rows: int = 3072) -> Callable[[], None]:
-    """Build the model; return the step of the published measurement: make an input, forward, backward."""
+    """Build the model; return the step that was measured: an input, forward, backward."""
     model = MLP(checkpoint)
 
     def step() -> None:

@@ -13,6 +13,8 @@ from torch import Tensor
 from . import vjp as rules
 from .shapes import Shape, check
 
+Tensors = Tensor | Sequence[Tensor]
+
 
 class Var:
     """A tensor whose gradient is wanted: `value` now and, on variables made by `Tape.var`, `grad` after backward."""
@@ -101,18 +103,18 @@ class Tape:
         return lambda *args, **kwargs: self.apply(getattr(rules, op), getattr(rules, f"{op}_vjp"), *args, **kwargs)
 
     @torch.no_grad()
-    def backward(self, outputs: Var | Sequence[Var], dys: Tensor | Sequence[Tensor] | None = None) -> None:
-        """Set `grad` of every variable to the gradient of Σ outputs · dys; it stays None where no output depends on it.
+    def backward(self, outputs: Var | Sequence[Var], dys: Tensors | None = None) -> None:
+        """Set each variable's `grad`, of Σ outputs · dys; None where no output depends on it.
 
         Several outputs go into one call. dys may be left out for scalars, where it is 1.
         """
         grads = self._seed(outputs, dys)
         entries, self._entries = self._entries, None
-        while entries:  # last first: when an op's turn comes, every use of its output has already sent its gradient
+        while entries:  # last first: every use of an op's output has sent its gradient by then
             entry = entries.pop()  # with it goes what it saved
             dy = grads.pop(entry.output, None)
             if dy is not None:  # None: no output depends on this op
-                for slot, dx in _pull_back(entry, dy):  # never +=, since add_vjp sends one dy to both its inputs
+                for slot, dx in _pull_back(entry, dy):  # never +=: add_vjp sends one dy twice
                     grads[slot] = grads[slot] + dx if slot in grads else dx
         for leaf in self._leaves:
             if leaf.slot in grads:
@@ -138,7 +140,7 @@ class Tape:
         self._slots += 1
         return Var(self, value, self._slots)
 
-    def _seed(self, outputs: Var | Sequence[Var], dys: Tensor | Sequence[Tensor] | None) -> dict[int, Tensor]:
+    def _seed(self, outputs: Var | Sequence[Var], dys: Tensors | None) -> dict[int, Tensor]:
         """Slot -> gradient of the outputs themselves. An output given twice counts twice."""
         outputs = list(outputs) if isinstance(outputs, Sequence) else [outputs]
         dys = [dys] if isinstance(dys, Tensor) else [None] * len(outputs) if dys is None else list(dys)

@@ -67,7 +67,7 @@ class Attention(nn.Module):
         return self.proj(y.transpose(0, 1).reshape(t, n, d))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        # Scaling and masking inside the product: as an op of its own, each would make a matrix of T x T per head more.
+        # Scaled and masked in the product: as ops, each would make one more T x T per head.
         scores = torch.baddbmm(mask, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5)
         return dropout(scores.softmax(-1), self.p, self.training) @ v
 
@@ -88,8 +88,9 @@ class Block(nn.Module):
         self.narrow = nn.Linear(4 * config.width, config.width)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = x + dropout(self.attention(self.norm_1(x), mask), self.p, self.training)
-        return x + dropout(self.narrow(F.gelu(self.widen(self.norm_2(x)))), self.p, self.training)
+        p, training = self.p, self.training
+        x = x + dropout(self.attention(self.norm_1(x), mask), p, training)
+        return x + dropout(self.narrow(F.gelu(self.widen(self.norm_2(x)))), p, training)
 
 
 def causal_mask(tokens: int, dtype: torch.dtype) -> Tensor:

@@ -23,6 +23,7 @@ from torch import Tensor
 from .shapes import Shape, check, check_broadcast, check_dy, check_linear, check_matmul, shape_of
 
 Kept = Tensor | None  # None: not kept, because nobody wants the gradient that needs it
+Grads = tuple[Kept, Kept, Tensor]  # dx, dw, db
 Saved = tuple  # what a forward hands to its VJP, in the order of the VJP's arguments
 
 
@@ -54,7 +55,7 @@ def linear(x: Tensor, w: Tensor, b: Tensor | None = None) -> tuple[Tensor, Saved
 
 
 @needs(x="w", w="x", b="")
-def linear_vjp(dy: Tensor, x: Kept, w: Kept) -> tuple[Kept, Kept, Tensor]:
+def linear_vjp(dy: Tensor, x: Kept, w: Kept) -> Grads:
     """dy: (..., K)   ->   dx: (..., D), dw: (K, D), db: (K,)
 
     A frozen layer (dw not wanted) need not remember x, its large activation: only w, which is there anyway.
@@ -77,7 +78,7 @@ def relu(x: Tensor) -> tuple[Tensor, Saved]:
 def relu_vjp(dy: Tensor, y: Tensor) -> Tensor:
     """dx = dy where y > 0, else 0.
 
-    y is positive exactly where x was, and the next layer keeps y anyway. At x = 0 the slope is taken to be 0.
+    y > 0 exactly where x > 0, and the next layer keeps y anyway. At x = 0 we take slope 0.
     """
     check_dy("relu", dy, y.shape)
     return dy.masked_fill(y <= 0, 0)  # not dy * (y > 0): that is nan where dy is infinite
@@ -183,10 +184,10 @@ def layer_norm(x: Tensor, w: Tensor | None = None, b: Tensor | None = None, eps:
 
 
 @needs(x="x mean rstd w", w="x mean rstd", b="")
-def layer_norm_vjp(dy: Tensor, x: Kept, mean: Kept, rstd: Kept, w: Kept) -> tuple[Kept, Kept, Tensor]:
-    """dy, x: (..., D)   mean, rstd: (..., 1)   w: (D,)   ->   dx: (..., D), dw: (D,), db: (D,)
+def layer_norm_vjp(dy: Tensor, x: Kept, mean: Kept, rstd: Kept, w: Kept) -> Grads:
+    """dy, x: (..., D)   mean, rstd: (..., 1)   w: (D,)   ->   dx: (..., D), dw, db: (D,)
 
-    x̂ is made again from x: to keep it would be one more tensor of x's size, to save a subtraction and a product.
+    x̂ is made again: a subtraction and a product, against one more tensor of x's size.
     """
     db = unbroadcast(dy, dy.shape[-1:])
     if x is None:  # only db is wanted
@@ -194,7 +195,7 @@ def layer_norm_vjp(dy: Tensor, x: Kept, mean: Kept, rstd: Kept, w: Kept) -> tupl
     check_dy("layer_norm", dy, x.shape)
     x_hat = (x - mean) * rstd
     g = dy if w is None else dy * w
-    # y does not notice when a row of x is shifted or stretched, so dx has no part along 1 nor along x̂
+    # y does not notice a shift or stretch of a row of x: dx has no part along 1 nor x̂
     dx = rstd * (g - g.mean(-1, keepdim=True) - x_hat * (g * x_hat).mean(-1, keepdim=True))
     return dx, unbroadcast(dy * x_hat, dy.shape[-1:]), db
 

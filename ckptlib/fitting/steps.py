@@ -94,9 +94,10 @@ class _Owner(nn.Module):
 def adamw(model: nn.Module, precision: str) -> Step:
     """Build AdamW with its moments; return the update, which drops the gradients.
 
-    mixed: bfloat16 parameters and gradients, and float32 master weights and moments, 16 bytes a parameter.
+    mixed: bfloat16 weights and gradients, float32 masters and moments, 16 bytes a weight.
     """
-    mixed, parameters = precision == "mixed", [p for p in model.parameters() if p.requires_grad]
+    mixed = precision == "mixed"
+    parameters = [p for p in model.parameters() if p.requires_grad]
     masters = [p.detach().float() for p in parameters] if mixed else parameters
     optimizer = torch.optim.AdamW(masters)
     for p in masters:

@@ -101,7 +101,7 @@ class Watch:
             self._own_tensors_of(module)
             self._handles += [
                 module.register_forward_pre_hook(self._enter),
-                # always_call: also when forward raised. prepend: before other hooks replace the output.
+                # always_call: also if it raised. prepend: before others replace the output.
                 module.register_forward_hook(self._leave, prepend=True, always_call=True),
             ]
 
@@ -111,7 +111,7 @@ class Watch:
         while self._running:  # what KeyboardInterrupt left: always_call does not cover it
             self._finish()
 
-    @torch._disable_dynamo  # a compiled model calls its hooks too, and they are not to be compiled with it
+    @torch._disable_dynamo  # a compiled model calls its hooks too: leave them uncompiled
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if module not in self._names:
             return  # a copy of a watched module, made meanwhile: its hooks came along
@@ -121,7 +121,8 @@ class Watch:
         hooks = None if LookOn.on_top(self._stored) else LookOn(self._stored)
         if hooks:
             hooks.__enter__()
-        call = Call(phase, self._names[module][0], type(module).__name__, next(module.children(), None) is None)
+        leaf = next(module.children(), None) is None
+        call = Call(phase, self._names[module][0], type(module).__name__, leaf)
         self.log.append(call)
         self._running.append(_Running(module, call, hooks, sys.exception()))
 

@@ -74,16 +74,18 @@ class SavedTensors(list[Saved]):
 def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
     """Run `fn` and list every tensor that autograd keeps in the graph of what it returns.
 
-    Memory is storages: a view, an alias, or a tensor that two ops save is one row. Not listed, because autograd does
-    not keep them as tensors: Python numbers, shapes, what a custom Function hangs on its ctx by hand, and what other
-    saved-tensor hooks inside `fn` made of a tensor: a non-reentrant checkpoint's placeholders, save_on_cpu's copies.
+    Memory is storages: a view, an alias, or a tensor that two ops save is one row. Not
+    listed, since autograd does not keep them as tensors: Python numbers, shapes, what a
+    custom Function hangs on its ctx by hand, and what other saved-tensor hooks inside `fn`
+    made of a tensor: a non-reentrant checkpoint's placeholders, save_on_cpu's copies.
 
     >>> x = torch.ones(256, 64, requires_grad=True)
     >>> saved_tensors(lambda: x * 3).nbytes, saved_tensors(lambda: x * x).nbytes
     (0, 65536)
     """
     if not callable(fn):
-        raise TypeError(f"saved_tensors needs a function to call, got {type(fn).__name__}: try lambda: {{your call}}")
+        got = f"got {type(fn).__name__}: try lambda: {{your call}}"
+        raise TypeError(f"saved_tensors needs a function to call, {got}")
     with recording(fake) as recorder:
         keeper = _Keeper(recorder)
         with torch.autograd.graph.saved_tensors_hooks(keeper.pack, keeper.unpack):

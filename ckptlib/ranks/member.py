@@ -28,15 +28,15 @@ def begin() -> None:
 
 
 def answer(fn: Callable) -> None:
-    """The end of a rank's program: join the group, call `fn`, write down what it returns, leave."""
+    """The end of a rank's program: join the group, call `fn`, save its result, leave."""
     import torch.distributed as dist
 
     folder, rank, ranks = _folder(), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     asked = json.loads((folder / "arguments.json").read_text())
     left = max(1, asked["until"] - time.time())
     faulthandler.dump_traceback_later(0.9 * left)  # where it hangs, if it does
-    limit = timedelta(seconds=left)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks, timeout=limit)
+    group = {"rank": rank, "world_size": ranks, "timeout": timedelta(seconds=left)}
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", **group)
     try:
         found = json.dumps(fn(**asked["arguments"]))
         dist.barrier()  # nobody leaves while another still waits for it

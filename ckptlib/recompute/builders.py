@@ -49,7 +49,9 @@ def sqrt(n: int) -> Schedule:
 
 
 def revolve(n: int, slots: int) -> Schedule:
-    """Fewest forwards with at most `slots` checkpoints, the chain's input among them (Griewank & Walther 2000).
+    """Fewest forwards with at most `slots` checkpoints, the chain's input among them.
+
+    The algorithm of Griewank & Walther 2000.
 
     >>> revolve(10, 3).cost().forwards - 10 == extra_forwards(10, 3) == 15
     True
@@ -94,7 +96,7 @@ def _chunks(edges: list[int], keep_chunk: bool) -> Schedule:
 
 
 def _reverse(lo: int, hi: int, slots: int) -> list[Action]:
-    """Revolve on stages lo to hi - 1; the input of lo is current and takes the first slot."""
+    """Revolve on stages lo to hi - 1; lo's input is current and takes the first slot."""
     actions = []
     while hi - lo > 1:
         middle = lo + _split(hi - lo, slots)

@@ -27,10 +27,10 @@ ContextFn = Callable[[], tuple[AbstractContextManager, AbstractContextManager]]
 
 
 class CheckpointFunction(torch.autograd.Function):
-    """The segment as one node of the graph. `CheckpointFunction.apply(fn, preserve_rng_state, *args)`.
+    """The segment as one node of the graph. Use `apply(fn, preserve_rng_state, *args)`.
 
-    Only if a tensor among `args` itself requires a gradient does the node exist at all: autograd looks at a Function's
-    inputs, and the weights that `fn` uses are not among them.
+    There is no node unless a tensor among `args` itself requires a gradient: autograd
+    looks at a Function's inputs, and the weights that `fn` uses are not among them.
     """
 
     @staticmethod
@@ -46,20 +46,22 @@ class CheckpointFunction(torch.autograd.Function):
     def backward(ctx: Any, *dys: Tensor | None) -> tuple:
         if not torch.autograd._is_checkpoint_valid():
             raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
-                "parameter to .backward(): the weights inside would get gradients that nobody asked for. Set "
-                "use_reentrant=False, or call .backward() without `inputs`."
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with "
+                ".grad() or passing an `inputs` parameter to .backward(): the weights "
+                "inside would get gradients that nobody asked for. "
+                "Set use_reentrant=False, or call .backward() without `inputs`."
             )
         args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
         for i, value in ctx.rest.items():  # ascending, so each goes where it was
             args.insert(i, value)
         with ctx.surroundings.again(), torch.enable_grad():
             ys = ctx.fn(*args)  # the second forward: this is the price
-        ys = (ys,) if isinstance(ys, Tensor) else ys
-        found = [(y, dy) for y, dy in zip(ys, dys, strict=True) if isinstance(y, Tensor) and y.requires_grad]
+        pairs = zip((ys,) if isinstance(ys, Tensor) else ys, dys, strict=True)
+        found = [(y, dy) for y, dy in pairs if isinstance(y, Tensor) and y.requires_grad]
         if not found:
-            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        torch.autograd.backward(*zip(*found, strict=True))  # not autograd.grad: weights get their .grad here
+            why = "this checkpoint() is not necessary"
+            raise RuntimeError(f"none of output has requires_grad=True, {why}")
+        torch.autograd.backward(*zip(*found, strict=True))  # weights get their .grad here
         return None, None, *(a.grad if isinstance(a, Tensor) else None for a in args)
 
 
@@ -168,8 +170,7 @@ class _Slot:
 class _Segment:
     """One non-reentrant checkpoint: how to run it again, and a place for every tensor it must bring back.
 
-    Nesting needs no code of its own. Inputs are saved as an op would save them, so a checkpoint around this one packs
-    them, and asking for them makes that one recompute first.
+    Nesting needs no code: inputs are saved as an op's, so a checkpoint around this one packs and recomputes them first.
     """
 
     def __init__(self, fn, args, kwargs, surroundings, context, fingerprint, early_stop, log) -> None:
@@ -253,9 +254,8 @@ class _Replay:
 
     def __init__(self, segment: _Segment, key: Any) -> None:
         self.segment = weakref.ref(segment)  # a graph that `fn` stows away must not keep it
-        self.key, self.count = key, 0
+        self.key, self.count, self.inside_forward = key, 0, False
         self.different: list[tuple[int, tuple, tuple]] = []
-        self.inside_forward = False
 
     def pack(self, x: Tensor) -> Tensor:
         segment, index = self.segment(), self.count

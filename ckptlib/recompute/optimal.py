@@ -82,7 +82,7 @@ def pareto(costs: Costs, levels: int = LEVELS) -> list[tuple[int, float]]:
 
 
 def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
-    """The same recurrence, asked top down for the byte counts that occur: exact, for short chains."""
+    """The same recurrence, top down, for the bytes that occur: exact, for short chains."""
     needs = Needs(costs)
 
     @cache
@@ -93,9 +93,11 @@ def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
             if m < need[choice]:
                 continue
             if choice:
-                time = sum(costs.ftime[s:u]) + best(u, t, m - needs.x[u], 0)[0] + best(s, u - 1, m, held)[0]
+                right, left = best(u, t, m - needs.x[u], 0)[0], best(s, u - 1, m, held)[0]
+                time = sum(costs.ftime[s:u]) + right + left
             else:
-                rest = best(s + 1, t, m - needs.kept[held][s], needs.after[s])[0] if s < t else 0
+                room = m - needs.kept[held][s]
+                rest = best(s + 1, t, room, needs.after[s])[0] if s < t else 0
                 time = costs.ftime[s] + costs.btime[s] + rest
             found = min(found, (time, choice))
         return found

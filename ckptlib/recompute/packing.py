@@ -84,10 +84,11 @@ class Packing(saved_tensors_hooks):
         if isinstance(base, nn.Parameter):
             return _Unchanged(tensor)
         if tensor.layout is not torch.strided or is_traceable_wrapper_subclass(tensor):
-            raise TypeError(f"{self.name} packs plain dense tensors; autograd saved a {type(tensor).__name__}")
+            kind = type(tensor).__name__
+            raise TypeError(f"{self.name} packs plain dense tensors; autograd saved a {kind}")
         tensor = tensor.detach().resolve_conj().resolve_neg()
         storage = tensor.untyped_storage()
-        # A weak reference keeps a dead storage's address from being used again; the version tells in-place changes.
+        # A weak reference keeps a dead storage's address taken; the version tells of changes.
         key = (storage._cdata, tensor._version, tensor.dtype)
         waiting = self._seen[key][1]() if key in self._seen else None
         if waiting is None:

@@ -66,7 +66,7 @@ class Schedule:
         self.cost()  # raises where an action is impossible
 
     def cost(self, costs: Costs | None = None) -> Cost:
-        """Forward count, time and peak bytes; without costs, in the literature's unit: activations."""
+        """Forwards, time, peak bytes; without costs, in activations, the literature's unit."""
         costs = costs or Costs.unit(self.n)
         if costs.n != self.n:
             raise CkptError(f"the costs are of {costs.n} stages, the schedule of {self.n}")

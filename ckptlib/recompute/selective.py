@@ -131,18 +131,21 @@ class _Around(TorchDispatchMode):
 def by_op(*ops: OpOverload) -> Policy:
     """Keep the results of these ops, such as torch.ops.aten.addmm.default.
 
-    An op without its overload, aten.mm, is never equal to what runs, aten.mm.default: refused.
+    An op without its overload, aten.mm, never equals what runs, aten.mm.default: refused.
     """
     if not ops:
         raise PolicyError("by_op was given no op to keep")
     for op in ops:
         if isinstance(op, OpOverloadPacket):
             overloads = ", ".join(f"{op}.{name}" for name in op.overloads())
-            raise PolicyError(f"{op} never matches: what runs is one of its overloads. Say which: {overloads}")
+            why = f"what runs is one of its overloads. Say which: {overloads}"
+            raise PolicyError(f"{op} never matches: {why}")
         if not isinstance(op, (OpOverload, HigherOrderOperator)):
-            raise PolicyError(f"{op!r} is no op of the dispatcher. Expected something like torch.ops.aten.mm.default")
+            hint = "Expected something like torch.ops.aten.mm.default"
+            raise PolicyError(f"{op!r} is no op of the dispatcher. {hint}")
         if op in SAC_IGNORED_OPS:
-            raise PolicyError(f"{op} never matches: torch's selective checkpoints pass it by")
+            why = "torch's selective checkpoints pass it by"
+            raise PolicyError(f"{op} never matches: {why}")
     return _ByOp(frozenset(ops))
 
 
@@ -255,13 +258,13 @@ class _ByIndex(Policy):
 
 
 def _best(costs: list[Cost], candidates: list[int], nbytes: int) -> frozenset[int]:
-    """Knapsack: all sums of bytes that no other choice beats with fewer bytes and as many FLOPs."""
-    front: list[tuple[int, int, frozenset[int]]] = [(0, 0, frozenset())]  # bytes, FLOPs, which
+    """Knapsack: the sums that no other choice beats with fewer bytes and as many FLOPs."""
+    front = [(0, 0, frozenset())]  # bytes, FLOPs, which
     for i in candidates:
-        more = [(b + costs[i].nbytes, f + costs[i].flops, which | {i}) for b, f, which in front]
-        merged = sorted(front + [m for m in more if m[0] <= nbytes], key=lambda e: (e[0], -e[1]))
-        front = []
-        for entry in merged:
+        cost = costs[i]
+        more = [(b + cost.nbytes, f + cost.flops, which | {i}) for b, f, which in front]
+        merged, front = front + [m for m in more if m[0] <= nbytes], []
+        for entry in sorted(merged, key=lambda e: (e[0], -e[1])):
             if not front or entry[1] > front[-1][1]:
                 front.append(entry)
     return front[-1][2]

@@ -65,6 +65,14 @@ def test_its_code_cells_are_short(numbered):
     assert [line for line in lines if len(line) > 107] == []  # wider ones are cut off in JupyterLab's window
 
 
+def test_the_sources_it_shows_fit_the_window(numbered):
+    showing = [cell for cell in cells(numbered, "code") if "book.show" in text(cell)]
+    shown = ["".join(o.get("data", {}).get("text/markdown", "")) for cell in showing for o in cell["outputs"]]
+    lines = [line for source in shown for line in source.splitlines()]
+    assert lines, "every chapter shows the library's own code"
+    assert [line for line in lines if len(line) > 91] == []  # JupyterLab breaks longer ones, in mid-word
+
+
 def test_its_parts_are_all_there(numbered):
     everything = "\n".join(text(cell) for cell in cells(numbered, "markdown"))
     number = int(numbered.name[:2])

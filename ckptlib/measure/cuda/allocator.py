@@ -35,9 +35,10 @@ class CachingAllocator(Heap):
         self.rules = rules
 
     def malloc(self, nbytes: int, tag: Any = None) -> Block:
-        """The block for a tensor of `nbytes`. No bytes: a block of size 0 at address 0, PyTorch's null pointer."""
+        """The block for `nbytes`; for none, of size 0 at address 0, PyTorch's null pointer."""
         if not 0 <= nbytes < 2**60:
-            raise ValueError(f"nbytes is {nbytes}: expected 0 or more, and less than an exabyte")
+            expected = "0 or more, and less than an exabyte"
+            raise ValueError(f"nbytes is {nbytes}: expected {expected}")
         if nbytes == 0:
             return Block(0, 0, "small", tag=tag)
         size = self.rules.round_size(nbytes)
