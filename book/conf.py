@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
+
+from docutils import nodes
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,7 +25,7 @@ root_doc = "book/index"
 include_patterns = ["book/*.md", "book/*.ipynb", "exercises/*/*.ipynb"]
 exclude_patterns = [".*", "*.egg-info", "ckptlib", "solutions", "tests", "submitted", "autograded", "feedback"]
 exclude_patterns += ["book/start.ipynb"]  # made by `make lab`: it shows a reader's own progress
-highlight_language = "none"  # contracts and commands are not Python; code cells say what they are
+highlight_language = "text"  # contracts and commands are not Python; code cells say what they are
 
 nb_execution_mode = "off"
 nb_ipywidgets_js: dict = {}  # nothing from the network
@@ -40,6 +43,7 @@ def anchor(title: str) -> str:
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_inherit_docstrings = False  # nn.Module's words about forward are not ours
 autodoc_preserve_defaults = True
 add_module_names = False
 toc_object_entries_show_parents = "hide"
@@ -53,7 +57,7 @@ html_show_search_summary = False  # it would fetch pages, which a browser refuse
 html_copy_source = True  # the download button gives the notebook
 html_last_updated_fmt = None
 html_theme_options = {
-    "home_page_in_toc": True,
+    "logo": {"text": project},  # leads home
     "show_navbar_depth": 1,
     "show_toc_level": 2,
     "use_download_button": True,
@@ -116,9 +120,9 @@ def complete(app, docname: str, source: list[str]) -> None:
 
 # ---- docstrings are written to be read as they are; Sphinx wants reStructuredText -----------------------------------
 def prose(line: str) -> str:
-    """`name` becomes code; everything else that means something to reStructuredText is escaped."""
-    parts = re.split(r"(`[^`]+`)", line)
-    return "".join(f"`{p}`" if p.startswith("`") else re.sub(r"([\\*|`]|(?<=\w)_(?=\W|$))", r"\\\1", p) for p in parts)
+    """`name` becomes code, *word* stands out; all else that means something to reStructuredText is escaped."""
+    marks = r"(`[^`]+`)|((?<![\w*])\*\w+\*(?![\w*]))|([\\*|`]|(?<=\w)_(?=\W|$))"
+    return re.sub(marks, lambda m: f"`{m[1]}`" if m[1] else m[2] or f"\\{m[3]}", line)
 
 
 def restructured(lines: list[str]) -> list[str]:
@@ -142,6 +146,52 @@ def docstring(app, what, name, obj, options, lines: list[str]) -> None:
     lines[:] = restructured(lines)
 
 
+def own_folder(app) -> None:
+    """myst-nb writes figures beside .site, into the repository; here they go where Sphinx keeps the rest."""
+    figures = Path(app.doctreedir) / "figures"
+    app.env.mystnb_config = app.env.mystnb_config.copy(output_folder=str(figures))
+
+
+# ---- the finished pages ---------------------------------------------------------------------------------------------
+WIDTH = 84  # characters that fit beside both side bars, in a window of 1,280 pixels
+
+
+def column(row: str) -> int:
+    """Where the last part of a row begins that is laid out by spaces."""
+    return max((gap.end() for gap in re.finditer("  +", row)), default=0)
+
+
+def goes_on(above: str, row: str) -> bool:
+    """Is `row` the rest of the sentence above, not a name with a colon and not a sentence of its own?"""
+    text = row.strip()
+    same = column(row) == column(above) == len(row) - len(text)
+    return same and bool(re.match(r"(?!\S+(, \S+)*:)[^\W\dA-Z]", text) or (text and above[-1] in ".,;"))
+
+
+def folded(text: str) -> str:
+    """Rows of a contract that are too long go on below, in the column where their last part begins."""
+    rows = []
+    for row in text.split("\n"):
+        if rows and len(rows[-1]) > WIDTH and goes_on(rows[-1], row):
+            rows[-1] += f" {row.strip()}"
+        else:
+            rows.append(row)
+    return "\n".join(textwrap.fill(r, WIDTH, subsequent_indent=" " * column(r), break_on_hyphens=False) for r in rows)
+
+
+def fold(app, doctree) -> None:
+    for block in doctree.findall(nodes.literal_block):
+        if block.get("language", "text") in ("text", "default", "none") and "output" not in block["classes"]:
+            block.rawsource = folded(block.astext())
+            block.children = [nodes.Text(block.rawsource)]
+
+
+def one_title(app, page: str, template: str, context: dict, doctree) -> None:
+    """The first page has the book's name: once is enough."""
+    if page == root_doc:
+        context["docstitle"] = ""
+
+
 def front_door(app, exception) -> None:
     """Whoever opens .site/index.html is led to the book's first page."""
     if exception is None:
@@ -152,6 +202,9 @@ def front_door(app, exception) -> None:
 
 
 def setup(app) -> None:
+    app.connect("builder-inited", own_folder)
     app.connect("source-read", complete)
     app.connect("autodoc-process-docstring", docstring)
+    app.connect("doctree-read", fold)
+    app.connect("html-page-context", one_title)
     app.connect("build-finished", front_door)

@@ -72,7 +72,7 @@ def told(*keys):
 
 def in_short(message):
     """The first sentence, without the name of the class: it may be called anything."""
-    message = re.sub(r"function \w+Backward\b", "your backward", message)
+    message = re.sub(r"\b[Ff]unction \w+Backward\b", "your backward", message)
     message = re.sub(r"\b\w+\.((for|back)ward\(\))", r"\1", message)
     return message.split(". ")[0].split(" (")[0][:100]
 
@@ -83,7 +83,9 @@ def node(Function, y):
     return "yours" if own and isinstance(y.grad_fn, own) else type(y.grad_fn).__name__
 
 
-@told("runs", "node", "kept bytes", "outputs", "gradients", ".grad set", "drawn next")
+@told(
+    "runs", "node", "kept bytes", "outputs", "gradients", ".grad set", "drawn next", "arguments that require a gradient"
+)
 def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
     """One step through `Function.apply(fn, *args)`.
 
@@ -95,10 +97,15 @@ def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
     inputs = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad and not isinstance(a, nn.Parameter)]
     segment, args = Counted(fn), [before(a) if layers and i == 0 else a for i, a in enumerate(args)]
     generator = generator or torch.default_generator
-    generator.manual_seed(seed)
+
+    def begin():
+        generator.manual_seed(seed)
+        torch.rand(3, generator=generator)  # somebody has drawn before: the seed alone does not lead here
+
+    begin()
     kept, _ = kept_nbytes(lambda: Function.apply(segment, *args), weights)
     segment.calls = 0  # hooks see tensors of their own: gradients come from a second call, without them
-    generator.manual_seed(seed)
+    begin()
     ys = Function.apply(segment, *args)
     ys = (ys,) if isinstance(ys, torch.Tensor) else ys
     torch.rand(5, generator=generator)  # somebody else draws between forward and backward
@@ -118,6 +125,7 @@ def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
         digests(gradients),
         sum(t.grad is not None for t in wanted),
         torch.rand((), generator=generator).item(),
+        sum(isinstance(a, torch.Tensor) and a.requires_grad for a in args),
     )
 
 
@@ -137,10 +145,10 @@ def weights(given, Weights):
     dtype = given.choice([torch.float32, torch.float64])
     x = given.normal(n, d, dtype=dtype)
     alone, before, amid, behind = (two_layers(given, d, dtype) for _ in range(4))
-    leaf = x.clone().requires_grad_()
+    leaf, turned = x.clone().requires_grad_(), reversed(list(amid.parameters()))
     return {
         "data, by autograd.grad": asked(seed_of(given), Weights, alone, [x, *alone.parameters()], by_grad=True),
-        "between layers": asked(seed_of(given), Weights, amid, [leaf, *amid.parameters()], layers=(before, behind)),
+        "between layers": asked(seed_of(given), Weights, amid, [leaf, *turned], layers=(before, behind)),
     }
 
 
@@ -248,7 +256,7 @@ def step(seed, fixed, model, inner, xs, dy):
         if y.requires_grad:
             y.backward(dy)
     return (
-        inner.calls,
+        [part.calls for part in inner],
         digests(ys),
         digests(p.grad for p in model.parameters()),
         digests(model.buffers()),
@@ -274,6 +282,13 @@ class Warmup(nn.Module):
         return self.net(x * steps).sin()
 
 
+def numbered(pitfall):
+    try:
+        return f"number {int(pitfall)}"
+    except (TypeError, ValueError):
+        return "no number"
+
+
 @check.task(points=2, section="What can go wrong", names="found, fixed_a, fixed_b, fixed_c, fixed_d", parts=True)
 def pitfalls(given, found, fixed_a, fixed_b, fixed_c, fixed_d):
     n, d = given.integer(3, 4), given.integer(3, 4)
@@ -284,7 +299,7 @@ def pitfalls(given, found, fixed_a, fixed_b, fixed_c, fixed_d):
 
     x = given.normal(n, d)
     a, b, c, w = (linear() for _ in range(4))
-    last = [nn.Linear(d, d) for _ in range(3)]
+    last = [Counted(nn.Linear(d, d)) for _ in range(3)]
     warm = Warmup(w)
     warm.steps = given.integer(1, 3)
 
@@ -292,17 +307,17 @@ def pitfalls(given, found, fixed_a, fixed_b, fixed_c, fixed_d):
         return x.clone().requires_grad_()
 
     asked = {
-        "a": (fixed_a, nn.Sequential(a, last[0]), a, [x.clone()]),
-        "b": (fixed_b, nn.Sequential(b, nn.Dropout(0.4), last[1]), b, [needs()]),
-        "c": (fixed_c, Norm(c, nn.BatchNorm1d(d), last[2]), c, [needs()]),
-        "d": (fixed_d, warm, w, [needs(), needs()]),  # two calls, then backward
+        "a": (fixed_a, nn.Sequential(a, last[0]), [a, last[0]], [x.clone()]),
+        "b": (fixed_b, nn.Sequential(b, nn.Dropout(0.4), last[1]), [b, last[1]], [needs()]),
+        "c": (fixed_c, Norm(c, nn.BatchNorm1d(d), last[2]), [c, last[2]], [needs()]),
+        "d": (fixed_d, warm, [w], [needs(), needs()]),  # two calls, then backward
     }
     dys, seeds = ({name: draw() for name in asked} for draw in (lambda: given.normal(n, d), lambda: seed_of(given)))
     numbers = found if isinstance(found, dict) else {}
     return {
         name: case[0]
         and {
-            "pitfall": f"number {numbers.get(name)}",
+            "pitfall": numbered(numbers.get(name)),
             "repaired": step(seeds[name], *case, dys[name]),
             "steps": getattr(case[1], "steps", 0),
         }

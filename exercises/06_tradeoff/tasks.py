@@ -4,6 +4,7 @@ import sys
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
+from numbers import Integral
 
 from torch import nn
 
@@ -93,7 +94,7 @@ def in_parts(found):
 
 def column(found, key):
     """One entry of every dict that was returned."""
-    return [one.get(key, f"no {key!r}") if isinstance(one, dict) else one for one in found]
+    return [one.get(key, f"no {key!r}") if isinstance(one, dict) else one and "no dict" for one in found]
 
 
 class Counted(nn.Module):
@@ -168,7 +169,7 @@ def best_k(given, best_k):
     inputs.append((root * (root + 1), unit, unit))  # two k are equally good
     with builders_off():
         found = [best_k(*each) for each in inputs]
-    pairs = [one if isinstance(one, (tuple, list)) and len(one) == 2 else (one, one) for one in found]
+    pairs = [one if isinstance(one, (tuple, list)) and len(one) == 2 else [one and "no pair"] * 2 for one in found]
     return {"k": [k for k, _ in pairs], "peak": [peak for _, peak in pairs]}
 
 
@@ -183,10 +184,18 @@ def bound(given, beta, extra_forwards):
     return in_parts({"beta": told(beta, *table), "extra_forwards": told(extra_forwards, *chains)})
 
 
+def actions_of(listed):
+    """All of them at once; a ck.Schedule has its list, and a stage may be NumPy's number."""
+    actions = getattr(listed, "actions", listed)
+    if actions is None:
+        return None
+    return [tuple(int(part) if isinstance(part, Integral) else part for part in action) for action in actions]
+
+
 def executed(given, function, n, *args):
     """Build the schedule that an answer lists, run it on real layers; tell its checkpoints, peak, runs and gradient."""
     layers, x = layers_and_input(given, n)
-    listed = told(function, (n, *args))
+    listed = told(function and (lambda *asked: actions_of(function(*asked))), (n, *args))
     if listed is None:
         return None
     error, facts = listed["error"], dict.fromkeys(("checkpoints", "peak", "runs", "gradient"))
@@ -206,9 +215,10 @@ def executed(given, function, n, *args):
 def chen(given, chen):
     k, m = given.integer(4, 5), given.integer(3, 4)
     rest = given.integer(2, k - 2)  # with one, it would not matter how the rest is spread
+    divides = executed(given, chen, k * m, k)
     return in_parts(
         {
-            "k divides n": executed(given, chen, k * m, k),
+            "k divides n": divides and divides | {"k = 1": executed(given, chen, m, 1)},
             "k does not divide n": executed(given, chen, k * m + rest, k),
         }
     )

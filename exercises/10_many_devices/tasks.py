@@ -20,6 +20,8 @@ check = Checks(__file__)
 
 ONLY_TWO = "It ran on two ranks, and not on three: is 2 written where the number of ranks belongs?"
 
+IN_VAIN = "a rank waited for another in vain: every rank has to call the same collectives, in the same order"
+
 PLANS = {
     "A": {"replicas": 16, "tensor": 1, "sequence": False, "recompute": "none"},
     "B": {"replicas": 2, "tensor": 8, "sequence": False, "recompute": "none"},
@@ -37,6 +39,8 @@ def on_ranks(fn, ranks=2):
     except RankError as error:
         if "NotImplementedError" in str(error):
             raise NotImplementedError from None
+        if "Timed out" in str(error) or "closed by peer" in str(error):
+            raise RankError(IN_VAIN) from None
         raise
 
 
@@ -66,7 +70,7 @@ def data(lists):
 # ---- Task 1 ----
 @check.task(points=1.5, section="10.2", cases=3, parts=True)
 def rank_state(given, rank_state):
-    ranks = given.choice([2, 4, 8, 16])
+    ranks = given.choice([3, 6, 12, 24])
     layers = [ranks * given.integer(100, 9000) for _ in range(given.integer(3, 7))]
     return {way: rank_state(layers, ranks, way) for way in ("ddp", "optimizer", "fsdp")}
 
@@ -101,18 +105,33 @@ def measured(s, b, h, t, dtype, way):
     return saved.of("activation").nbytes + saved.of("input").nbytes
 
 
-@check.task(points=2, section="10.4", cases=3, parts=True)
+@check.task(points=2, section="10.4", cases=2, parts=True)
 def mlp_nbytes(given, mlp_nbytes):
-    t = given.choice([2, 4, 8])
+    t = given.choice([3, 4, 6])
     s, b, h = t * given.integer(2, 9), given.integer(1, 3), t * given.integer(2, 9)
-    dtype = given.choice([torch.float32, torch.float64])
-    found = {way: mlp_nbytes(s, b, h, t, dtype.itemsize, way) for way in ("tensor", "kept", "again")}
-    off = [found[way] - measured(s, b, h, t, dtype, way) for way in found]
+    dtypes = torch.float32, torch.float64
+    found = {
+        way: [mlp_nbytes(s, b, h, t, dtype.itemsize, way) for dtype in dtypes] for way in ("tensor", "kept", "again")
+    }
+    if any(nbytes is None for pair in found.values() for nbytes in pair):
+        return None
+    off = [n - measured(s, b, h, t, dtype, way) for way in found for n, dtype in zip(found[way], dtypes, strict=True)]
     return {**found, "predicted minus measured": off}
 
 
 # ---- Task 3 ----
-@check.task(points=1.5, section="10.5", cases=3, parts=True, names="plan_nbytes, order")
+def attempt(ask):
+    """What one of two answers raises is about its own parts: the other is asked all the same."""
+    try:
+        found = ask()
+    except NotImplementedError:
+        return {"error": "not answered yet", "found": None}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {str(error)[:200]}", "found": None}
+    return None if any(one is None for one in found) else {"error": "", "found": found}
+
+
+@check.task(points=1.5, section="10.5", cases=2, parts=True, names="plan_nbytes, order")
 def plans(given, plan_nbytes, order):
     heads = 8 * given.integer(2, 12)
     config = Config(
@@ -123,16 +142,20 @@ def plans(given, plan_nbytes, order):
         vocabulary=given.integer(30_000, 60_000),
     )
     batch = given.integer(2, 4)
-    found = [plan_nbytes(config, batch, **plan) for plan in PLANS.values()]
-    shuffled = {name: PLANS[name] for name in sorted(PLANS, key=lambda name: given.integer(1, 10**6))}
+    few, many = (
+        plan_nbytes and attempt(lambda names=names: [plan_nbytes(config, batch, **PLANS[name]) for name in names])
+        for names in ("ABC", "DEF")
+    )
+    others = {**PLANS, "E": {**PLANS["E"], "tensor": 8}, "F": {**PLANS["F"], "tensor": 1}}
+    shuffled = {name: others[name] for name in sorted(PLANS, key=lambda name: given.integer(1, 10**6))}
     amounts = sorted(97 * given.integer(10**8, 10**9) for _ in PLANS)
     nbytes = dict(zip(given.choice(["BCDFEA", "CBDFAE", "DFCBEA"]), amounts, strict=True))
     middle = sorted(nbytes.values())[given.integer(2, 4)]
-    return {
-        "bytes, nothing recomputed": found[:3],
-        "bytes, recomputed": found[3:],
-        "order": [order(nbytes, memory, shuffled) for memory in (10**12, middle, middle - 1)],
-    }
+    ordered = order and attempt(lambda: [order(nbytes, memory, shuffled) for memory in (10**12, middle, middle - 1)])
+    found = {"bytes, nothing recomputed": few, "bytes, recomputed": many, "order": ordered}
+    if all(part and part["error"] == "not answered yet" for part in found.values()):
+        raise NotImplementedError
+    return found
 
 
 # ---- Task 4 ----
@@ -169,7 +192,7 @@ def gather(given, Gather):
         raise TypeError("Gather is to be a class that derives from torch.autograd.Function")
 
     def crossing(ranks, dim):
-        shape = [2, given.integer(2, 3), given.integer(1, 3)]
+        shape = [2, given.integer(2, 3), given.integer(1, 2)]
         wide = [size * (ranks if i == dim else 1) for i, size in enumerate(shape)]
         return given.normal(ranks, *shape), given.normal(ranks, *wide), dim
 
@@ -179,8 +202,13 @@ def gather(given, Gather):
             raise TypeError(f"Gather.apply returned a {type(y).__name__}, expected a tensor")
         if names == ["y"]:
             return {"y": y.tolist()}
-        back = y.grad_fn.apply(dys[rank].clone())  # what backward returns: a gradient for x, None for dim
+        try:
+            back = y.grad_fn.apply(dys[rank].clone())  # what backward returns: a gradient for x, None for dim
+        except NotImplementedError:
+            raise TypeError("backward is not written yet") from None
         back = back if isinstance(back, tuple) else (back,)
+        if back[0] is None:
+            raise TypeError("backward returned None as the gradient of x: is a `return` missing?")
         found = {"y": y, "dx": back[0], "gradients returned": torch.tensor(len(back))}
         return {name: found[name].tolist() for name in names}
 

@@ -31,6 +31,18 @@ WITHOUT_GRAPH = (
     "What the inner gradients start from has no graph: backward runs without gradients, unless torch.enable_grad() "
     "says otherwise, for the second run and for all that is computed from it."
 )
+NO_GRAPH = (
+    "What the inner backward starts from has no graph: torch.enable_grad() must be around the second run and around "
+    "all that is computed from it, and the copy must require a gradient."
+)
+RETURNS_NOTHING = "forward returns nothing: it must return what fn returns."
+DY_FORGOTTEN = "dy was forgotten: the gradient that arrives at the output must go into the inner one."
+OUTPUT_KEPT = "More is kept than was given to apply, the output: the arguments are enough to compute it again."
+ATTACHED = (
+    "The copy is not detached: the inner backward adds to the .grad of what was given to apply, and what is returned "
+    "is added once more."
+)
+ONCE = "The segment runs more than once in backward: run it once, and ask for all gradients together."
 for task in (check.weights, check.masks, check.arguments, check.nested, check.pitfalls):
     task.tolerate(rtol=1e-4, atol=1e-5)
 
@@ -38,6 +50,8 @@ for task in (check.weights, check.masks, check.arguments, check.nested, check.pi
 def told_to_all(task, call):
     """Mistakes that can be made in every Function. call(fn, *args): how args are given to fn."""
     task.mistake(NO_CHECKPOINT)(NoFunction(call))
+    task.mistake(RETURNS_NOTHING)(function(lambda ctx, *args: None, lambda ctx, *dys: None))
+    task.mistake("There is no apply: the answer is a class that derives from torch.autograd.Function.")(call)
     for reentrant in (True, False):
         task.mistake(TORCHS)(
             NoFunction(lambda fn, *args, how=reentrant: checkpoint(partial(call, fn), *args, use_reentrant=how))
@@ -138,15 +152,92 @@ def not_a_copy(ctx, dy):
     return None, *torch.autograd.grad(y, (x, *weights), dy)
 
 
+@weights_mistake(
+    "The copy of x must require a gradient: detach() alone cuts it off, and requires_grad_() comes after it."
+)
+def cut_off(ctx, dy):
+    x, *weights = ctx.saved_tensors
+    with torch.enable_grad():
+        y = ctx.fn(x.detach())
+    return None, *torch.autograd.grad(y, (x.detach(), *weights), dy)
+
+
+@weights_mistake(
+    "x itself was made to require a gradient, and whoever gave it finds it changed: work on a copy, "
+    "x.detach().requires_grad_()."
+)
+def changes_x(ctx, dy):
+    x, *weights = ctx.saved_tensors
+    x.requires_grad_()
+    with torch.enable_grad():
+        y = ctx.fn(x)
+    return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+@weights_mistake(
+    "torch.autograd.grad is asked for tensors that the second run did not use: fn uses the weights themselves, not "
+    "copies of them."
+)
+def copies_of_weights(ctx, dy):
+    x, weights, y = again(ctx)
+    return None, *torch.autograd.grad(y, (x, *(w.detach().requires_grad_() for w in weights)), dy)
+
+
+@weights_mistake(
+    "The gradients go to the weights that were given to apply, in their order: fn.parameters() may have another, and a "
+    "function has none."
+)
+def parameters_of_fn(ctx, dy):
+    x, _, y = again(ctx)
+    return None, *torch.autograd.grad(y, (x, *ctx.fn.parameters()), dy)
+
+
+@weights_mistake(ONCE)
+def once_more_for_each(ctx, dy):
+    again(ctx)
+    return once_for_each(ctx, dy)
+
+
+def once_for_each(ctx, dy):
+    found = []
+    for i in range(1 + ctx.count):
+        x, weights, y = again(ctx)
+        found += torch.autograd.grad(y, (x, *weights)[i], dy)
+    return None, *found
+
+
+weights_mistake(ONCE)(once_for_each)
+
+
+def keeps_y(ctx, fn, x, *weights):
+    ctx.fn, y = fn, fn(x)
+    ctx.save_for_backward(x, *weights, y)
+    return y
+
+
+@weights_mistake(OUTPUT_KEPT, keeps_y)
+def y_unused(ctx, dy):
+    x, *weights, _ = ctx.saved_tensors
+    x = x.detach().requires_grad_()
+    with torch.enable_grad():
+        y = ctx.fn(x)
+    return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
 @weights_mistake("x has no gradient: backward returns one entry for each argument, None for fn alone.")
 def nothing_for_x(ctx, dy):
     found = returns(ctx, dy)
     return None, None, *found[2:]
 
 
-@weights_mistake("dy was forgotten: the gradient that arrives at the output must go into the inner one.")
+@weights_mistake(DY_FORGOTTEN)
 def forgets_dy(ctx, dy):
     return returns(ctx, torch.ones_like(dy))
+
+
+@weights_mistake(DY_FORGOTTEN)
+def only_for_a_number(ctx, dy):
+    return returns(ctx, None)
 
 
 @weights_mistake("dx is what came in: return the gradient at the segment's input, not dy.")
@@ -154,12 +245,21 @@ def passes_dy_on(ctx, dy):
     return None, dy, *returns(ctx, dy)[2:]
 
 
-@weights_mistake(
+ENTRIES = (
     "backward returns one entry for each argument of apply, in their order: None for fn, then x's gradient, then one "
     "for each weight."
 )
+
+
+@weights_mistake(ENTRIES)
 def forgets_fn(ctx, dy):
     return returns(ctx, dy)[1:]
+
+
+@weights_mistake(ENTRIES)
+def x_at_the_end(ctx, dy):
+    _, dx, *others = returns(ctx, dy)
+    return None, *others, dx
 
 
 @weights_mistake(WITHOUT_GRAPH)
@@ -223,16 +323,50 @@ def graph_kept(ctx, fn, x, generator):
     return ctx.y.detach()
 
 
-@masks_mistake(RAN_ONCE, graph_kept)
+def graph_kept_and_x(ctx, fn, x, generator):
+    ctx.save_for_backward(x)
+    return graph_kept(ctx, fn, x, generator)
+
+
 def graph_used(ctx, dy):
     torch.autograd.backward(ctx.y, dy)
     return None, ctx.x.grad, None
 
 
-masks_mistake(
-    "The second run drew other random numbers than the first, so the gradient goes through another mask. They come "
-    "from `generator`, not from PyTorch's own: remember generator.get_state() before the first run."
-)(drawn_again)
+for forward in (graph_kept, graph_kept_and_x):
+    masks_mistake(RAN_ONCE, forward)(graph_used)
+
+
+def put_back(backward):
+    """The same, and afterwards the generator is put back."""
+
+    def run(ctx, dy):
+        now = ctx.generator.get_state()
+        found = backward(ctx, dy)
+        ctx.generator.set_state(now)
+        return found
+
+    return run
+
+
+for other_numbers in (drawn_again, put_back(drawn_again)):
+    masks_mistake(
+        "The second run drew other random numbers than the first, so the gradient goes through another mask. They come "
+        "from `generator`, not from PyTorch's own: remember generator.get_state() before the first run, and set it "
+        "before the second."
+    )(other_numbers)
+
+
+def from_the_seed(ctx, dy):
+    ctx.generator.manual_seed(ctx.generator.initial_seed())
+    return drawn_again(ctx, dy)
+
+
+for seeded in (from_the_seed, put_back(from_the_seed)):
+    masks_mistake(
+        "The seed leads to the beginning of all that the generator draws. The first run began later: others had drawn "
+        "before. Remember the state."
+    )(seeded)
 
 
 @masks_mistake(
@@ -277,11 +411,64 @@ def seeding(seed):
 
 for seed in (0, 1, 42, 1234):
     forward, backward = seeding(seed)
-    masks_mistake(
-        "Seeding makes both runs equal, but also every step: the same mask for every batch. Remember the state that "
-        "is there instead.",
-        forward,
-    )(backward)
+    for seeded in (backward, put_back(backward)):
+        masks_mistake(
+            "Seeding makes both runs equal, but also every step: the same mask for every batch. Remember the state "
+            "that is there instead.",
+            forward,
+        )(seeded)
+
+
+def saves_state(ctx, fn, x, generator):
+    y = keeps_state(ctx, fn, x, generator)
+    ctx.save_for_backward(x, ctx.state)
+    return y
+
+
+masks_mistake(
+    "The generator's state was saved as a tensor of the graph: it was not given to apply, and hangs on ctx.",
+    saves_state,
+)(restores)
+
+
+def keeps_output(ctx, fn, x, generator):
+    y = keeps_state(ctx, fn, x, generator)
+    ctx.save_for_backward(x, y)
+    return y
+
+
+masks_mistake(OUTPUT_KEPT, keeps_output)(restores)
+
+
+@masks_mistake("backward returns one entry for each argument of apply: None for fn, x's gradient, None for generator.")
+def no_entry_for_generator(ctx, dy):
+    return restores(ctx, dy)[:2]
+
+
+@masks_mistake(DY_FORGOTTEN)
+def ones_for_dy(ctx, dy):
+    return restores(ctx, torch.ones_like(dy))
+
+
+@masks_mistake(DY_FORGOTTEN)
+def nothing_for_dy(ctx, dy):
+    return restores(ctx, None)
+
+
+@masks_mistake(NO_GRAPH)
+def masks_without_graph(ctx, dy):
+    torch.autograd.backward(ctx.fn(ctx.saved_tensors[0].detach(), ctx.generator), dy)
+
+
+@masks_mistake(ATTACHED)
+def masks_attached(ctx, dy):
+    (x,) = ctx.saved_tensors
+    now = ctx.generator.get_state()
+    ctx.generator.set_state(ctx.state)
+    with torch.enable_grad():
+        torch.autograd.backward(ctx.fn(x, ctx.generator), dy)
+    ctx.generator.set_state(now)
+    return None, x.grad, None
 
 
 @masks_mistake("The random numbers are right, but the weights have no gradient: torch.autograd.backward, not grad.")
@@ -356,7 +543,10 @@ def all_from_ctx(ctx, *dys):
     return grads(values)
 
 
-@arguments_mistake("Only the first output's gradient was used: backward gets one for each output, and all count.")
+@arguments_mistake(
+    "Only the first output's gradient was used: backward gets one for each output, and all count. If an output is left "
+    "out, its dy goes with it."
+)
 def first_output(ctx, *dys):
     values = copies(ctx)
     torch.autograd.backward(run_again(ctx, values)[0], dys[0])
@@ -395,6 +585,53 @@ def all_require(ctx, *dys):
     return grads(values)
 
 
+@arguments_mistake(
+    "A single output is no tuple: what goes through its rows takes each for an output. Put it into one, (y,)."
+)
+def rows_for_outputs(ctx, *dys):
+    values = copies(ctx)
+    with torch.enable_grad():
+        ys = ctx.fn(**dict(zip(ctx.names, values, strict=True)))
+    pairs = [(y, dy) for y, dy in zip(ys, dys, strict=False) if y.requires_grad]
+    torch.autograd.backward(*zip(*pairs, strict=True))
+    return grads(values)
+
+
+@arguments_mistake(
+    "No tensor has its gradient. The second run needs torch.enable_grad() and copies that require a gradient where the "
+    "value did, and what arrives there is returned."
+)
+def no_gradients(ctx, *dys):
+    run_again(ctx, copies(ctx))
+    return (None,) * (2 + len(ctx.names))
+
+
+@arguments_mistake(NO_GRAPH)
+def arguments_without_graph(ctx, *dys):
+    ys = ctx.fn(**dict(zip(ctx.names, copies(ctx), strict=True)))
+    torch.autograd.backward([ys] if isinstance(ys, Tensor) else list(ys), dys)
+
+
+@arguments_mistake(DY_FORGOTTEN)
+def arguments_without_dy(ctx, *dys):
+    return right(ctx, *(torch.ones_like(dy) for dy in dys))
+
+
+@arguments_mistake(ONCE)
+def twice_in_backward(ctx, *dys):
+    right(ctx, *dys)
+    return right(ctx, *dys)
+
+
+@arguments_mistake(ATTACHED)
+def attached(ctx, *dys):
+    values = list(ctx.saved_tensors)
+    for i, value in ctx.rest.items():
+        values.insert(i, value)
+    inner_backward(run_again(ctx, values), dys)
+    return grads(values)
+
+
 COUNT = "Backward returns one entry for each argument of apply: None for fn, for names, and for what is no tensor."
 
 
@@ -422,6 +659,21 @@ def by_position(ctx, fn, *args):
 arguments_mistake(
     "fn was called with names and values in a row: each value goes to the parameter of its name, fn(**named).",
     by_position,
+)(right)
+
+
+def returns_a_list(ctx, fn, names, *values):
+    y = keeps_all(ctx, fn, names, *values)
+    return [y] if isinstance(y, Tensor) else list(y)
+
+
+arguments_mistake(
+    "forward returns a list, and autograd makes no node for one: return what fn returns, a tensor or a tuple.",
+    returns_a_list,
+)(right)
+arguments_mistake(
+    "fn takes keywords only: each value goes to the parameter of its name, fn(**named).",
+    lambda ctx, fn, names, *values: fn(*values),
 )(right)
 
 # ---- Task 4: nested ----
@@ -483,10 +735,78 @@ def late(checkpoint, blocks, x):
     return x
 
 
+def stops_at_two(checkpoint, blocks, x):
+    if len(blocks) == 2:
+        return run(blocks, x)
+    for half in (blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]):
+        x = checkpoint(lambda x, half=half: stops_at_two(checkpoint, half, x), x)
+    return x
+
+
+def halves_swapped(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    for half in (blocks[len(blocks) // 2 :], blocks[: len(blocks) // 2]):
+        x = checkpoint(lambda x, half=half: halves_swapped(checkpoint, half, x), x)
+    return x
+
+
+def x_for_both(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    for half in (blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]):
+        y = checkpoint(lambda x, half=half: x_for_both(checkpoint, half, x), x)
+    return y
+
+
+def one_for_both(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    first, second = blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]
+    return checkpoint(lambda x: one_for_both(checkpoint, second, one_for_both(checkpoint, first, x)), x)
+
+
+def returns_nothing(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    for half in (blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]):
+        x = checkpoint(lambda x, half=half: returns_nothing(checkpoint, half, x), x)
+
+
+def has_run_already(checkpoint, blocks, x):
+    return checkpoint(run(blocks, x), x)
+
+
+def last_for_both(checkpoint, blocks, x):
+    """Like `late`, but both lambdas are made before the first is called."""
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = blocks[len(blocks) // 2 :]
+    for _ in range(2):
+        x = checkpoint(lambda x: last_for_both(checkpoint, half, x), x)
+    return x
+
+
+def another_one(**options):
+    def nested(_, blocks, x):
+        return two_levels(partial(checkpoint, **options), blocks, x)
+
+    return nested
+
+
 wrong_chains = {
     "Nothing is checkpointed: the blocks run once, and autograd keeps everything.": lambda c, blocks, x: run(blocks, x),
     "One checkpoint for each block, none inside another: split into halves, and split each half again.": flat,
     "Two checkpoints, and nothing inside them: inside each half, do the same again.": two_halves,
+    "Splitting stops at two blocks: go on until a half is a single block.": stops_at_two,
+    "The halves are swapped: blocks[0] runs first.": halves_swapped,
+    "Both halves are given x: the second half takes what the first one returned.": x_for_both,
+    "One checkpoint holds both halves: each half has one of its own.": one_for_both,
+    "nested returns nothing: is a `return` missing?": returns_nothing,
+    "checkpoint takes a function and its input. What it was given here had run already: hand over a function, such as "
+    "lambda x: ...": has_run_already,
+    "Both checkpoints run the second half: a lambda looks `half` up when it is called, and by then the loop is over. "
+    "Bind it: lambda x, half=half: ...": last_for_both,
     "A single block is called, not checkpointed: here each runs once more than it has to.": down_to_a_block,
     "There is one checkpoint around everything besides: begin with the two halves.": one_around,
     "Only first halves are checkpointed: the second halves keep what they save.": first_half_only,
@@ -495,6 +815,12 @@ wrong_chains = {
 }
 for message, answer in wrong_chains.items():
     check.nested.mistake(message, answer, None)
+for reentrant in (True, False):
+    check.nested.mistake(
+        "That is another checkpoint than the one that nested is given: take its first argument.",
+        another_one(use_reentrant=reentrant),
+        None,
+    )
 
 wrong_numbers = {
     "The forward pass is a run, too: inside d checkpoints a block runs d + 1 times.": lambda n: n.bit_length() - 1,
@@ -502,6 +828,10 @@ wrong_numbers = {
     "Each level adds one run, it does not double them: the outer second run is where the inner one begins anew.": (
         lambda n: n
     ),
+    "One too many: a single block has no checkpoint of its own, and there is none around everything. Count how often n "
+    "can be halved.": lambda n: n.bit_length() + 1,
+    "d checkpoints add d runs to the first one: d + 1, not 2 · d.": lambda n: 2 * (n.bit_length() - 1),
+    "n/2 + 1 is right for n = 2 and n = 4 alone: d grows by one when n doubles.": lambda n: n // 2 + 1,
     "That is the number of runs of all blocks together: how often does each one run?": lambda n: n * n.bit_length(),
 }
 for message, predict in wrong_numbers.items():
@@ -520,6 +850,18 @@ def again_without(**options):
 def norm_outside(model, x):
     x = checkpoint(model.first, x, use_reentrant=False)
     return checkpoint(model.last, model.norm(x), use_reentrant=False)
+
+
+def first_only(model, x):
+    return model.last(model.norm(checkpoint(model.first, x, use_reentrant=False)))
+
+
+def last_only(model, x):
+    return checkpoint(model.last, model.norm(model.first(x)), use_reentrant=False)
+
+
+def part_only(model, x):
+    return model[-1](checkpoint(model[:-1], x, use_reentrant=False))
 
 
 def norm_plain(model, x):
@@ -564,6 +906,21 @@ def counts_after(model, x):
     return y
 
 
+def counts_and_returns_nothing(model, x):
+    model.steps += 1
+
+
+def seeded(seed):
+    def fixed(model, x):
+        def segment(x):
+            torch.manual_seed(seed)
+            return model(x)
+
+        return checkpoint(segment, x, use_reentrant=False)
+
+    return fixed
+
+
 def reads_late(model, x):
     model.steps += 1
     return checkpoint(lambda x: model.scaled(x, model.steps), x, use_reentrant=False)
@@ -596,6 +953,14 @@ about(
     "Dropout is switched off, not repaired: the model is to train as without a checkpoint.",
     b=lambda model, x: checkpoint(model.eval(), x, use_reentrant=False),
 )
+for seed in (0, 1, 42, 1234):
+    about("Seeding makes both runs equal, but also every step: the same mask for every batch.", b=seeded(seed))
+PART = "Only a part of the model is checkpointed: all of it was."
+about(PART, a=part_only, b=part_only)
+about("first is checkpointed, last is not: it needs a checkpoint of its own.", c=first_only)
+about("last is checkpointed, first is not: it needs a checkpoint of its own.", c=last_only)
+NOTHING = "The repaired snippet returns nothing: is a `return` missing?"
+about(NOTHING, d=counts_and_returns_nothing, **dict.fromkeys("abc", lambda model, x: None))
 for norm_twice in (norm_inside, norm_slower):
     about("The norm still runs twice, and counts the batch twice: keep it out of the checkpoint.", c=norm_twice)
 about("The norm is switched to evaluation: it is to learn its statistics, once for each batch.", c=norm_in_eval)
@@ -609,6 +974,12 @@ about(
 about("The step is counted after it was used: the snippet counts first.", d=counts_after)
 about("The step is not counted any more: model.steps is to be one larger after each call.", d=never_counts)
 
+for name in NUMBERS:
+    told(
+        "The repair is right, but there is no number: found is a dict that holds one for each of a, b, c and d.",
+        {},
+        *(FIXED[name] if name == other else None for other in NUMBERS),
+    )
 for name, others in {"a": (6, 7, 11), "b": (3, 5, 6), "c": (3, 5, 6), "d": (2, 4, 5, 6)}.items():
     for number in others:
         repairs = [FIXED[name] if name == other else None for other in NUMBERS]

@@ -109,6 +109,44 @@ about(
     lambda n, k, m: k + 1,
 )
 about(False, "peak", "That is the chain with one checkpoint. Here k inputs of chunks are kept.", lambda n, k, m: 3)
+about(
+    True,
+    "peak",
+    "One checkpoint and a chunk. The peak is reached in the last chunk: there all k checkpoints are alive.",
+    lambda n, k, m: m + 1,
+)
+about(
+    False,
+    "peak",
+    "One too many: k checkpoints, and the input and the output of the stage that runs.",
+    lambda n, k, m: k + 3,
+)
+about(
+    False,
+    "forwards",
+    "m + (m − 1) + … + 1 is for one chunk: there are k of them.",
+    lambda n, k, m: n - m + m * (m + 1) // 2,
+)
+about(
+    False,
+    "forwards",
+    "The last chunk is reversed like the others, stage by stage: k chunks take m(m + 1)/2 forwards each.",
+    lambda n, k, m: n - m + (k - 1) * m * (m + 1) // 2,
+)
+about(
+    False,
+    "forwards",
+    "n²/2k is how it grows, not how much it is: reversing a chunk takes m + (m − 1) + … + 1 forwards.",
+    lambda n, k, m: n * n // (2 * k),
+)
+EXCHANGED = 'The two numbers are exchanged: what is under "forwards" here is the peak, or the other way round.'
+about(True, "forwards", EXCHANGED, lambda n, k, m: k + m)
+about(True, "peak", EXCHANGED, lambda n, k, m: 2 * n - m)
+about(False, "forwards", EXCHANGED, lambda n, k, m: k + 2)
+about(False, "peak", EXCHANGED, lambda n, k, m: n - m + k * m * (m + 1) // 2)
+ASKED = 'A dict is asked, with the keys "forwards" and "peak".'
+check.periodic_cost.mistake(ASKED)(lambda n, k, keep_chunk: "no dict")
+check.periodic_cost.mistake(ASKED)(lambda n, k, keep_chunk: {"another": 0})
 
 # ---- Task 2: runs ----
 
@@ -156,6 +194,19 @@ predicted(
     False,
     "That is the chain without checkpoints: a restart begins at the chunk's own, so later chunks cost the same.",
     lambda n, k, m: [n - i for i in range(n)],
+)
+
+
+EACH = "That is the number of all runs together: how often does each stage run?"
+predicted(True, EACH, lambda n, k, m: 2 * n - m)
+predicted(False, EACH, lambda n, k, m: n - m + k * m * (m + 1) // 2)
+CHUNKS_OF_K = "These are chunks of k stages: there are k chunks, of n/k stages each."
+predicted(True, CHUNKS_OF_K, lambda n, k, m: [2] * (n - k) + [1] * k)
+predicted(False, CHUNKS_OF_K, lambda n, k, m: [k - i % k + (i < n - k) for i in range(n)])
+predicted(
+    False,
+    "That is one chunk: an entry is asked for each of the n stages.",
+    lambda n, k, m: [m + 1 - i for i in range(m)],
 )
 
 
@@ -213,6 +264,22 @@ def late_name(schedule, layers, x):
     return runs
 
 
+def backwards(schedule, layers, x):
+    runs = [0] * len(layers)
+
+    def hook(i):
+        def count(*_):
+            runs[i] += 1
+
+        return count
+
+    for i, layer in enumerate(layers):
+        layer.register_full_backward_hook(hook(i))
+    ck.execute(schedule, layers, x).sum().backward()
+    return runs
+
+
+measured("A backward hook counts backwards. Runs are counted by a forward hook.", backwards)
 measured("Only the forward pass ran: recomputation happens in backward, so call it on the output's sum.", forward_only)
 measured("The layers were called without the schedule: ck.execute(schedule, layers, x) runs them by it.", not_executed)
 measured(
@@ -250,8 +317,8 @@ def upside_down(n, checkpoint, stage):
 
 
 NEAR = (
-    "√(n · stage/checkpoint), rounded, is only near the minimum: because chunks are whole, a k beside it may be "
-    "better. Compare the peaks of whole numbers k."
+    "That k would be best if n/k were not rounded: it is next to √(n · stage/checkpoint). Because chunks are whole, "
+    "another k may be better: compare the peaks with ⌈n/k⌉."
 )
 
 
@@ -265,27 +332,50 @@ def rounded_within(n, checkpoint, stage):
     return with_peak(n, checkpoint, stage, min(n, max(1, round(sqrt(n * stage / checkpoint)))))
 
 
+@told("One checkpoint is missing: k chunks have k of them, the first one's input included.")
+def one_less(n, checkpoint, stage):
+    k, peak = min((with_peak(n, checkpoint, stage, k) for k in range(1, n + 1)), key=lambda pair: pair[1])
+    return k, peak - checkpoint
+
+
+@told("Checkpoints and stages were given one size: a checkpoint takes `checkpoint` bytes, not `stage`.")
+def one_size(n, checkpoint, stage):
+    return min((with_peak(n, stage, stage, k) for k in range(1, n + 1)), key=lambda pair: pair[1])
+
+
+told("Two numbers are asked, a pair (k, peak).")(lambda n, checkpoint, stage: "no pair")
+
+
 @told("Of several k that are equally good, the smallest was asked: it has the fewest forwards.")
 def largest(n, checkpoint, stage):
     return min((with_peak(n, checkpoint, stage, k) for k in range(n, 0, -1)), key=lambda pair: pair[1])
 
 
-@told("n/k was rounded down: if k does not divide n, the longest chunk has one stage more.")
-def down(n, checkpoint, stage):
-    peaks = {k: k * checkpoint + n // k * stage for k in range(1, n + 1)}
+def best_of(n, checkpoint, stage, length):
+    peaks = {k: k * checkpoint + length(n, k) * stage for k in range(1, n + 1)}
     k = min(peaks, key=peaks.get)
     return k, peaks[k]
+
+
+@told("That is the best k for chunks of n // k stages. n/k is to be rounded up: -(-n // k).")
+def best_for_whole_chunks(n, checkpoint, stage):
+    return best_of(n, checkpoint, stage, lambda n, k: n // k)[0], None
+
+
+@told("n/k was rounded down: if k does not divide n, the longest chunk has one stage more.")
+def down(n, checkpoint, stage):
+    return None, best_of(n, checkpoint, stage, lambda n, k: n // k)[1]
+
+
+@told("n // k + 1 is one stage too many where k divides n: n/k rounded up is -(-n // k).")
+def one_more(n, checkpoint, stage):
+    return None, best_of(n, checkpoint, stage, lambda n, k: n // k + 1)[1]
 
 
 def compared(rounded):
     """The best of all k, with n/k rounded in another way."""
 
-    def best_k(n, checkpoint, stage):
-        peaks = {k: k * checkpoint + rounded(n / k) * stage for k in range(1, n + 1)}
-        k = min(peaks, key=peaks.get)
-        return k, peaks[k]
-
-    return best_k
+    return lambda n, checkpoint, stage: best_of(n, checkpoint, stage, lambda n, k: rounded(n / k))
 
 
 told("n/k was not rounded: stages are whole, so if k does not divide n, the longest chunk has ⌈n/k⌉ of them.")(
@@ -350,6 +440,17 @@ beta_is(
     lambda s, t: comb(s + t - 1, t),
 )
 beta_is("A product does not grow fast enough: slots and repeats make a triangle, Pascal's.", lambda s, t: s * t)
+beta_is("A product does not grow fast enough: slots and repeats make a triangle, Pascal's.", lambda s, t: s * t + 1)
+beta_is("That is s over t, in Pascal's triangle: it is s + t over s.", comb)
+beta_is(
+    "That is s + t + 1 over s. β(1, t) = t + 1: the binomial coefficient is s + t over s.",
+    lambda s, t: comb(s + t + 1, s),
+)
+beta_is(
+    "(s + 1) to the power t would give each repeat all slots anew. In front of a checkpoint there is a repeat less, "
+    "behind it a slot less: the two parts are added.",
+    lambda s, t: (s + 1) ** t,
+)
 beta_is(
     "(t + 1) to the power s would be s loops inside each other, each with all repeats for itself. They share them.",
     lambda s, t: (t + 1) ** s,
@@ -369,6 +470,42 @@ extra_is(
 extra_is(
     "The number to subtract has a repeat less: β(s + 1, r − 1), the sum of β(s, 0), β(s, 1) … β(s, r − 1).",
     lambda l, s: (r := smallest(s, lambda x: x >= l)) * l - b(s + 1, r),  # noqa: E741
+)
+extra_is(
+    "The number to subtract has a repeat less: β(s + 1, r − 1), the sum of β(s, 0), β(s, 1) … β(s, r − 1).",
+    lambda l, s: (r := smallest(s, lambda x: x >= l)) * l - (b(s + 1, r) if r else 0),  # noqa: E741
+)
+extra_is(
+    "r is how often the busiest stage advances. Asked is the sum over all stages.",
+    lambda l, s: smallest(s, lambda x: x >= l),  # noqa: E741
+)
+extra_is("The arguments are exchanged: l is the first, s the second.", lambda l, s: extra(s, l))  # noqa: E741
+
+
+def recurrence(message, k_counts=True, front=0, none=inf, turned=False):
+    """The recurrence with a slip. front: how many slots the part in front gets besides; none: t without a slot."""
+
+    @cache
+    def t(length, slots):
+        if length == 1:
+            return 0
+        if slots <= 0:
+            return none
+        return min(
+            k * k_counts + t(k if turned else length - k, slots - 1) + t(length - k if turned else k, slots + front)
+            for k in range(1, length)
+        )
+
+    extra_is(message, t)
+
+
+recurrence("k is missing in the sum: k forwards lead to the next checkpoint.", k_counts=False)
+recurrence("In front of the checkpoint all s slots are free again: t(k, s), not t(k, s − 1).", front=-1)
+recurrence("Without a slot a chain of two or more stages cannot be reversed: t is infinite there, not 0.", none=0)
+recurrence(
+    "That is l − 1, as if there were always one slot more. Behind the checkpoint l − k stages have s − 1 slots, and "
+    "without a slot t is infinite.",
+    turned=True,
 )
 extra_is(FIRST, lambda l, s: (r := smallest(s + 1, lambda x: x >= l)) * l - b(s + 2, r - 1))  # noqa: E741
 extra_is("That is for one slot, whatever s is: l(l − 1)/2.", lambda l, s: l * (l - 1) // 2)  # noqa: E741
@@ -409,6 +546,18 @@ def whole(n, k):
     return [*range(0, n, -(-n // k)), n]
 
 
+def rest_alone(n, k):
+    return [*range(0, n, n // k), n]
+
+
+def in_first(n, k):
+    return [0, *(n - i * (n // k) for i in range(k - 1, -1, -1))]
+
+
+def of_k(n, k):
+    return longer_first(n, -(-n // k))
+
+
 def builder(edges, twice=False, kind="keep input"):
     """Chen's actions; twice: the last chunk, too, is run to be forgotten."""
 
@@ -440,6 +589,18 @@ told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(spre
 told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(floors, twice=True))
 told("Chunks of ⌈n/k⌉ stages leave the last one what is left: the lengths differ by more than one.")(builder(whole))
 told("Chunks of ⌈n/k⌉ stages leave the last one what is left, and here it runs twice, too.")(builder(whole, twice=True))
+told("The rest makes a chunk of its own, so there are more than k: spread it, one stage to a chunk.")(
+    builder(rest_alone)
+)
+told("The first chunk has the whole rest: spread it, one stage to a chunk.")(builder(in_first))
+told("Those are n/k chunks of k stages: k is the number of chunks.")(builder(of_k))
+
+
+@told("Every stage keeps its input: within a chunk, 'forward' keeps nothing.")
+def keeps_inputs(n, k):
+    return [("keep input" if kind == "forward" else kind, stage) for kind, stage in builder(longer_first)(n, k)]
+
+
 told("The first stage of a chunk runs with 'forward': its input is not kept, and nothing can be restored.")(
     builder(longer_first, kind="forward")
 )
@@ -476,11 +637,11 @@ def alone(lo, hi):
     return reverse(lo, hi, 1)
 
 
-def reverse(lo, hi, slots, cut=best, behind=-1, front=0, back=True, kind="keep input"):
+def reverse(lo, hi, slots, cut=best, behind=-1, front=0, back=True, kind="keep input", together=1):
     """Revolve, or something like it: cut(length, slots), and how the slots change behind and in front of the cut."""
-    if hi - lo == 1:
+    if hi - lo <= together:
         return keep(lo, hi)
-    options = {"cut": cut, "behind": behind, "front": front, "back": back, "kind": kind}
+    options = {"cut": cut, "behind": behind, "front": front, "back": back, "kind": kind, "together": together}
     middle = lo + (cut(hi - lo, slots) if slots > 1 else hi - lo - 1)
     actions = advance(lo, middle, kind) + reverse(middle, hi, max(slots + behind, 1), **options)
     return actions + [("restore", lo)] * back + reverse(lo, middle, max(slots + front, 1), **options)
@@ -528,6 +689,24 @@ like(
     "Too many checkpoints are alive: behind the cut, value lo is still kept, so there is a slot less.",
     behind=0,
     cut=lambda length, slots: length // 2,
+)
+
+
+like(
+    "The parts are exchanged in the sum: behind the cut l − k stages have s − 1 slots, in front k stages have s.",
+    cut=lambda length, slots: min(range(1, length), key=lambda k: k + extra(k, slots - 1) + extra(length - k, slots)),
+)
+TRY_EVERY = "try every k, and take the one with the smallest k + t(l − k, s − 1) + t(k, s)."
+like(f"The cut is always behind a single stage: {TRY_EVERY}", cut=lambda length, slots: 1)
+like(f"Equal parts are not the best cut: {TRY_EVERY}", cut=lambda length, slots: max(1, length // slots))
+SLOTS = "the chain's input takes the first of the slots, and the others are for checkpoints on the way."
+told(f"A slot stays empty: {SLOTS}")(lambda n, slots: reverse(0, n, slots - 1) if slots > 1 else None)
+told(f"A slot is used that is not there: {SLOTS}")(lambda n, slots: reverse(0, n, slots + 1))
+told("A stage keeps all only to be reversed at once: here two keep all together.")(
+    lambda n, slots: reverse(0, n, slots, together=2)
+)
+told("A whole chunk keeps all together: here a stage keeps all only to be reversed at once.")(
+    lambda n, slots: builder(longer_first)(n, slots) if slots > 1 else None
 )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from math import inf
 
 from tasks import check, flops_of
@@ -71,6 +72,18 @@ def first_segment(x, xbar, starts):
     return [kept + content for kept, _, content in segments(x, xbar, starts)][0]
 
 
+@told("The smallest of these sums was taken: the peak is the largest.")
+def least_of_all(x, xbar, starts):
+    return min(kept + content for kept, _, content in segments(x, xbar, starts))
+
+
+@told("While a segment is reversed, all of its stages keep everything: the sum of their xbar, not the largest of them.")
+def largest_in_each(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    found = zip(segments(x, xbar, starts), starts, ends, strict=True)
+    return max(kept + max(xbar[start:end]) for (kept, _, _), start, end in found)
+
+
 @told("A checkpoint is the input of a segment's first stage, x[start]. Here its output, x[start + 1], was counted.")
 def output_of_start(x, xbar, starts):
     return x[0] + max(
@@ -92,6 +105,45 @@ def output_again_but_the_last(x, xbar, starts):
         kept + content + (x[end] if end else 0)
         for (kept, _, content), end in zip(segments(x, xbar, starts), ends, strict=True)
     )
+
+
+@told("Outputs were added to xbar, which has them already: xbar is all that a stage keeps, its output included.")
+def outputs_besides(x, xbar, starts):
+    both = [content + out for content, out in zip(xbar, x[1:], strict=True)]
+    return max(kept + content for kept, _, content in segments(x, both, starts))
+
+
+@told("A checkpoint is the input of a segment's first stage, x[start]. Here its output, x[start + 1], was counted.")
+def outputs_of_starts(x, xbar, starts):
+    return max(kept + content for kept, _, content in segments(x[1:], xbar, starts))
+
+
+@told("A checkpoint is the input of a segment's first stage, x[start]: here the first entries of x were added up.")
+def first_entries(x, xbar, starts):
+    return max(sum(x[:i]) + content for i, (_, _, content) in enumerate(segments(x, xbar, starts), 1))
+
+
+@told("The wrong way round: while a segment is reversed, earlier checkpoints are still there, and later ones are gone.")
+def later_checkpoints(x, xbar, starts):
+    inputs = sum(x[start] for start in starts)
+    return max(inputs - kept + own + content for kept, own, content in segments(x, xbar, starts))
+
+
+@told("A segment ends where the next one starts: one stage of the next segment was added to it.")
+def one_stage_more(x, xbar, starts):
+    more = [*starts[1:], None]
+    found = zip(segments(x, xbar, starts), more, strict=True)
+    return max(kept + content + (0 if end is None else xbar[end]) for (kept, _, content), end in found)
+
+
+@told("The last segment is missing: it goes from starts[-1] to the end of the chain.")
+def without_the_last_segment(x, xbar, starts):
+    return max([kept + content for kept, _, content in segments(x, xbar, starts)][:-1], default=0)
+
+
+@told("Segments are reversed one after the other: the peak is the largest of these sums, not all of them together.")
+def all_segments_together(x, xbar, starts):
+    return sum(kept + content for kept, _, content in segments(x, xbar, starts))
 
 
 # ---- Task 2: breaker ----
@@ -190,6 +242,31 @@ def its_segment(x, xbar):
     return after(x, xbar, guilty(x, xbar) // k * k)
 
 
+@told("The wrong way round: the stage comes first, then the bytes.")
+def bytes_first(x, xbar):
+    return after(x, xbar, guilty(x, xbar))[::-1]
+
+
+@told("That is the stage whose rewriting lowers the peak least: take the smallest of the peaks.")
+def least_helpful(x, xbar):
+    return max(((stage, after(x, xbar, stage)[1]) for stage in range(len(xbar))), key=lambda found: found[::-1])
+
+
+@told("These are the stage and the peak for a run that keeps everything. The chain runs under ck.sqrt(n).")
+def all_under_store_all(x, xbar):
+    everything = ck.store_all(len(xbar))
+    peaks = [peak(x, rewritten(x, xbar, stage), everything) for stage in range(len(xbar))]
+    return peaks.index(min(peaks)), min(peaks)
+
+
+@told("ck.sqrt(n) makes k segments of k stages, k = √n. Here every segment had three stages, whatever n.")
+def always_three(x, xbar):
+    n = len(xbar)
+    starts = range(0, n, 3)
+    peaks = [max(a + c for a, _, c in segments(x, rewritten(x, xbar, stage), starts)) for stage in range(n)]
+    return peaks.index(min(peaks)), min(peaks)
+
+
 # ---- Task 3: first_choice ----
 
 told = check.first_choice.mistake
@@ -249,6 +326,22 @@ def charged_input_of_s(best, s, t, m, f, b, x, xbar, u):
     return sum(f[s:u]) + best(u, t, m - x[s]) + best(s, u - 1, m)
 
 
+def one_short(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s : u - 1]) + best(u, t, m - x[u]) + best(s, u - 1, m)
+
+
+def charged_input_before(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m - x[u - 1]) + best(s, u - 1, m)
+
+
+def backward_again(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) + b[s]
+
+
+def keep_and_input(best, s, t, m, f, b, x, xbar):
+    return f[s] + best(s + 1, t, m - xbar[s] - x[s]) + b[s]
+
+
 def keep_for_x(best, s, t, m, f, b, x, xbar):
     return f[s] + best(s + 1, t, m - x[s + 1]) + b[s]
 
@@ -295,6 +388,16 @@ WRONG_CHOICES = {
     "Stage s may keep everything, too: only checkpoints were tried.": (
         choice(keep=lambda best, s, t, m, f, b, x, xbar: f[s] + best(s + 1, t, m - xbar[s]) + b[s] if s == t else inf)
     ),
+    "One forward too few: to reach the input of u, stages s to u - 1 run, u - 1 included.": (
+        choice(checkpoint=one_short)
+    ),
+    "A checkpoint at u keeps the input of u, x[u], not x[u - 1].": choice(checkpoint=charged_input_before),
+    "The backward of s was added to a checkpoint, too: there, best(s, u - 1, m) has it already.": (
+        choice(checkpoint=backward_again)
+    ),
+    "The input of s is there already, besides the m bytes: to keep everything of s takes xbar[s], not x[s] as well.": (
+        choice(keep=keep_and_input)
+    ),
     "The first way was taken, not the best: min over all ways.": choice(least=lambda ways: ways[0]),
     "The slowest way was taken: min over all ways, not max.": choice(least=max),
 }
@@ -315,6 +418,33 @@ def without_the_last(best, s, t, m, f, b, x, xbar):
     for u in range(s + 1, t):
         ways.append(sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m))
     return min(ways)
+
+
+@told("Stage s may keep everything, too: only checkpoints were tried.")
+def checkpoints_only(best, s, t, m, f, b, x, xbar):
+    return choice(keep=lambda *args: inf)(best, s, t, m, f, b, x, xbar)
+
+
+@told("With u = s there is no shorter chain: u goes from s + 1 to t.")
+def from_s(best, s, t, m, f, b, x, xbar):
+    return min(best(s, t, m - x[s]), choice()(best, s, t, m, f, b, x, xbar))
+
+
+@told("As many bytes as needed are enough: xbar[s] fits if m is not less, so >= and not >.")
+def strictly_more(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s] if m > xbar[s] else inf]
+    for u in range(s + 1, t + 1):
+        ways.append(sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) if m > x[u] else inf)
+    return min(ways)
+
+
+@told("The shorter chains were solved anew. Here best knows their times: ask it.")
+def solved_anew(best, s, t, m, f, b, x, xbar):
+    @cache
+    def time(s, t, m):
+        return inf if m < 0 else choice()(time, s, t, m, f, b, x, xbar) if s <= t else 0
+
+    return time(s, t, m)
 
 
 # ---- Task 4: smallest_budget ----
@@ -338,7 +468,7 @@ def smallest(x, xbar, allowed, *, both=max, keep=None, at=None, base=None):
 
 @told(
     "That is what a run needs that keeps everything. With checkpoints it takes less: the two parts of a checkpoint run "
-    "one after the other, so the larger one decides. max, not a sum."
+    "one after the other, so the larger one decides: max, not a sum. And of all ways the smallest counts."
 )
 def keeps_all(x, xbar, allowed):
     return x[0] + sum(xbar)
@@ -378,6 +508,11 @@ def anywhere(x, xbar, allowed):
     return smallest(x, xbar, range(len(xbar)))
 
 
+@told("A single stage needs memory, too: xbar[s], not 0.")
+def last_for_free(x, xbar, allowed):
+    return smallest(x, xbar, allowed, keep=lambda s, t, need: xbar[s] + need(s + 1, t) if s < t else 0)
+
+
 @told("The checkpoint itself is missing: while u to t run, x[u] is kept.")
 def checkpoint_for_free(x, xbar, allowed):
     return smallest(x, xbar, allowed, at=lambda u: 0)
@@ -404,13 +539,75 @@ def keeps_outputs(x, xbar, allowed):
     return smallest(x, xbar, allowed, keep=lambda s, t, need: x[s + 1] + need(s + 1, t))
 
 
+def cut_once(x, xbar, starts):
+    return max(kept + content for kept, _, content in segments(x, xbar, starts))
+
+
+@told(
+    "That is a chain cut into segments, each of which runs again as a whole. A part that runs again may have "
+    "checkpoints of its own: that is need(s, u - 1)."
+)
+def best_segments(x, xbar, allowed):
+    rest = sorted(allowed - {0})
+    return min(cut_once(x, xbar, [0, *some]) for k in range(len(rest) + 1) for some in combinations(rest, k))
+
+
 @told(
     "Every allowed checkpoint was kept at the same time. A checkpoint may be left out, and may be placed again inside "
     "the left part: try all u, and take the smallest."
 )
 def segments_at_allowed(x, xbar, allowed):
-    starts = sorted(allowed)
-    return max(kept + content for kept, _, content in segments(x, xbar, starts))
+    return cut_once(x, xbar, sorted(allowed))
+
+
+@told("A checkpoint at t, the last stage, was not tried: u goes from s + 1 to t, t included.")
+def never_at_t(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        ways = [xbar[s] + need(s + 1, t) if s < t else xbar[s]]
+        return min(ways + [max(x[u] + need(u, t), need(s, u - 1)) for u in range(s + 1, t) if u in allowed])
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+@told("Any stage may keep everything, also one where no checkpoint is allowed.")
+def keeps_where_allowed(x, xbar, allowed):
+    return smallest(
+        x, xbar, allowed, keep=lambda s, t, need: xbar[s] + need(s + 1, t) if s == t or s in allowed else inf
+    )
+
+
+@told("A checkpoint at u is the input of u, so u itself must be in allowed, not the stage in front of it.")
+def allowed_in_front(x, xbar, allowed):
+    return smallest(x, xbar, {stage + 1 for stage in allowed})
+
+
+INPUT_AGAIN = "The input of s is there already, and need(s, t) comes on top of it: x[s] was added again."
+
+
+@told(INPUT_AGAIN)
+def keeps_input_too(x, xbar, allowed):
+    return smallest(x, xbar, allowed, keep=lambda s, t, need: xbar[s] + x[s] + need(s + 1, t))
+
+
+@told(INPUT_AGAIN)
+def input_of_the_left(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        ways = [xbar[s] + need(s + 1, t) if s < t else xbar[s]]
+        ways += [max(x[u] + need(u, t), x[s] + need(s, u - 1)) for u in range(s + 1, t + 1) if u in allowed]
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+@told("Gradients were counted, and all stages allowed. Here gradients are free, dx=[0] * (n + 1).")
+def with_all_gradients(x, xbar, allowed):
+    n = len(xbar)
+    try:
+        return ck.optimal(ck.Costs([1] * n, [1] * n, x, xbar), 0)
+    except ck.CkptError as error:
+        return error.smallest
 
 
 # ---- Task 5: plan_model ----
@@ -447,7 +644,10 @@ def frugal(stages, x, budget):
         return ck.optimal(costs, error.smallest)
 
 
-@told("This is planned with the profile's seconds, not with FLOPs: replace ftime, and hand that copy on.")
+@told(
+    "This is planned with times that are not FLOPs, such as the profile's seconds: replace ftime, and hand that "
+    "copy on."
+)
 def in_seconds(stages, x, budget):
     return ck.optimal(ck.profile_chain(stages, x, repeats=1), budget)
 
@@ -458,6 +658,26 @@ def in_seconds(stages, x, budget):
 )
 def equal_times(stages, x, budget):
     return ck.optimal(replace(in_flops(stages, x), ftime=[1] * len(stages)), budget)
+
+
+def in_other_times(time):
+    """Planned with a wrong formula for the time of a block, d to h to k features."""
+
+    @told("These are not the FLOPs of a block. It has two matrix products: 2·N·(d·h + h·k).")
+    def plan_model(stages, x, budget):
+        times = [time(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+        return ck.optimal(replace(in_flops(stages, x), ftime=times), budget)
+
+
+in_other_times(lambda d, h, k: d * h)
+in_other_times(lambda d, h, k: h * k)
+in_other_times(lambda d, h, k: d * k)
+in_other_times(lambda d, h, k: d * h * k)
+
+
+@told("It does not fit: the chain's input was added to the budget, which has room for it already. Hand it on as it is.")
+def input_on_top(stages, x, budget):
+    return ck.optimal(in_flops(stages, x), budget + x.numel() * x.element_size())
 
 
 @told("Gradients and temporaries were left out of the price list, so the plan needs more than it says: profile them.")

@@ -1,5 +1,6 @@
 """What is known about wrong answers to assignment 8, and what to say to each."""
 
+from itertools import product
 from operator import floordiv, truediv
 
 import torch
@@ -88,6 +89,67 @@ def views_three_times(*args):
     return {"qkv": terms(*args)["qkv"] // 4 * 10}
 
 
+@told("Q, K and V are missing: the QKV layer's input alone was counted.")
+def input_alone(*args):
+    return {"qkv": terms(*args)["qkv"] // 4}
+
+
+@told("Two were counted of four: the QKV layer's input, Q, K and V.")
+def two_of_four(*args):
+    return {"qkv": terms(*args)["qkv"] // 2}
+
+
+def in_the_square(each):
+    return lambda s, b, h, a, ffn, itemsize, activation: {"square": each(itemsize) * a * s * s * b}
+
+
+told("That is softmax's output alone: the dropout keeps a mask, and the product with V keeps the dropout's output.")(
+    in_the_square(lambda itemsize: itemsize)
+)
+told("The scores themselves are not kept: softmax's derivative needs its output, not its input.")(
+    in_the_square(lambda itemsize: 3 * itemsize + 1)
+)
+
+
+@told("There is a matrix of s x s for each of the a heads, not for each of the h numbers.")
+def one_for_each_number(s, b, h, a, *rest):
+    return {"square": terms(s, b, h, h, *rest)["square"]}
+
+
+@told("Narrow keeps its input, which is ReLU's output: one wide tensor, not none.")
+def nothing_for_relu(s, b, h, a, ffn, itemsize, activation):
+    found = terms(s, b, h, a, ffn, itemsize, activation)["mlp"]
+    return {"mlp": found - (itemsize * s * b * ffn if activation == "relu" else 0)}
+
+
+@told("Nobody keeps the output of narrow: the dropout behind it keeps a mask.")
+def output_of_narrow(s, b, h, a, ffn, itemsize, activation):
+    return {"mlp": terms(s, b, h, a, ffn, itemsize, activation)["mlp"] + itemsize * s * b * h}
+
+
+@told("That is the table's 19 sbh. Here the hidden layer is ffn wide, a number has itemsize bytes, and ReLU may come.")
+def as_in_the_table(s, b, h, a, *rest):
+    return {"mlp": 19 * s * b * h}
+
+
+@told("A linear layer keeps its input: the projection's is missing.")
+def mask_alone(s, b, h, *rest):
+    return {"projection": s * b * h}
+
+
+@told("The projection's input is h wide: that of QKV's output is 3h.")
+def three_wide(s, b, h, a, ffn, itemsize, activation):
+    return {"projection": (3 * itemsize + 1) * s * b * h}
+
+
+told("Elements were counted: all but the masks have itemsize bytes.")(lambda *args: terms(*args[:5], 1, args[6]))
+told("Bytes were asked, not bytes for each of the sbh elements.")(
+    lambda *args: {name: x / (args[0] * args[1] * args[2]) for name, x in terms(*args).items()}
+)
+told("Bytes were asked, not KiB.")(lambda *args: {name: x / 2**10 for name, x in terms(*args).items()})
+told("Bytes were asked, not MiB.")(lambda *args: {name: x / 2**20 for name, x in terms(*args).items()})
+
+
 # ---- Task 2: crossover ----
 
 told = check.crossover.mistake
@@ -103,6 +165,21 @@ def as_much(layers, h, a, s, n):
     return {"tokens": 34 * h // (5 * a), "batch": 16 * n // sequence(layers, h, a, s), "vocabulary": layers * h // 3}
 
 
+@told("A whole number was asked: the first one beyond the point where both sides are equal, p // q + 1.")
+def not_whole(layers, h, a, s, n):
+    return {"tokens": 34 * h / (5 * a), "batch": 16 * n / sequence(layers, h, a, s), "vocabulary": layers * h / 3}
+
+
+@told("Divide 5as²b > 34sbh by sb: 5as > 34h. So s is more than 34h over 5a.")
+def turned_over(layers, h, a, s, n):
+    return {"tokens": 5 * h // (34 * a) + 1}
+
+
+@told("Divide 5as²b > 34sbh by sb: 5as > 34h. So s is more than 34h over 5a.")
+def times_a(layers, h, a, s, n):
+    return {"tokens": 34 * h * a // 5 + 1}
+
+
 @told("Every head has a matrix of its own: h/a decides, the width of one head, not h.")
 def without_heads(layers, h, a, s, n):
     return {"tokens": 34 * h // 5 + 1}
@@ -113,9 +190,15 @@ def one_layer(layers, h, a, s, n):
     return {"batch": 16 * n // sequence(1, h, a, s) + 1, "vocabulary": h // 3 + 1}
 
 
-@told("The training state is 16 bytes for each parameter: 2 and 2 for parameter and gradient, 12 for the optimizer.")
-def state_of_12(layers, h, a, s, n):
-    return {"batch": 12 * n // sequence(layers, h, a, s) + 1}
+for state in (12, 10, 18, 20):
+    told(
+        "The training state is 16 bytes for each parameter: 2 and 2 for parameter and gradient, 12 for the optimizer."
+    )(lambda layers, h, a, s, n, state=state: {"batch": state * n // sequence(layers, h, a, s) + 1})
+
+
+@told("22 bytes for each parameter are there only while the update runs. The training state is 16.")
+def state_of_22(layers, h, a, s, n):
+    return {"batch": 22 * n // sequence(layers, h, a, s) + 1}
 
 
 @told("The training state is 16 bytes for each parameter: gradients belong to it.")
@@ -136,6 +219,41 @@ def state_of_8(layers, h, a, s, n):
 @told("Nothing is recomputed here: the square is kept, too.")
 def without_the_square(layers, h, a, s, n):
     return {"batch": 16 * n // (layers * 34 * s * h) + 1}
+
+
+@told("The square has s twice: 5as²b.")
+def square_of_one_s(layers, h, a, s, n):
+    return {"batch": 16 * n // (layers * (34 * s * h + 5 * a * s)) + 1}
+
+
+@told("Nothing is recomputed here: a layer keeps sbh(34 + 5as/h), not its input alone.")
+def inputs_alone(layers, h, a, s, n):
+    return {"batch": 16 * n // (layers * 2 * s * h) + 1}
+
+
+@told("In mixed precision activations have 2 bytes: a layer keeps sbh(34 + 5as/h).")
+def in_float32(layers, h, a, s, n):
+    return {"batch": 16 * n // (layers * (66 * s * h + 9 * a * s * s)) + 1}
+
+
+@told("In mixed precision logits have 2 bytes each, as the layers' inputs do.")
+def logits_in_float32(layers, h, a, s, n):
+    return {"vocabulary": layers * h // 6 + 1}
+
+
+@told("Logits and company have 2 bytes each: 6 bytes for the three of them, not 3.")
+def logits_in_elements(layers, h, a, s, n):
+    return {"vocabulary": 2 * layers * h // 3 + 1}
+
+
+@told("What all layers keep, and nothing else: the last norm is no part of a layer.")
+def with_the_norm(layers, h, a, s, n):
+    return {"vocabulary": (2 * layers * h + 4 * h) // 6 + 1}
+
+
+@told("Tokens stand on both sides: the logits, too, are there for each of the s tokens.")
+def logits_of_one_token(layers, h, a, s, n):
+    return {"vocabulary": layers * s * h // 3 + 1}
 
 
 @told("Three tensors of the vocabulary's width: logits, log-softmax and its gradient.")
@@ -219,14 +337,109 @@ told("Dropout divides what it keeps by 1 - p, so that the mean stays what it was
 )
 
 
-@told("Each token's weights sum to 1: softmax runs over the last dimension, the tokens that are looked at.")
-def over_the_wrong_dimension(q, k, v, mask, p):
-    return inside(q, k, mask).softmax(1) @ v
-
-
 @told("That is fused attention, which was not allowed here; and on a CPU, with dropout, it computes op by op.")
 def fused(q, k, v, mask, p):
     return F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask, dropout_p=p)[0]
+
+
+@told("That is fused attention, which was not allowed here; and on a CPU, with dropout, it computes op by op.")
+def fused_and_causal(q, k, v, mask, p):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)
+
+
+told("The scores were multiplied by √d: divide by it.")(
+    attention(lambda q, k, mask: q @ k.mT * q.shape[-1] ** 0.5 + mask, native)
+)
+told("The scores were divided by √s: d is the last dimension of q.")(
+    attention(lambda q, k, mask: q @ k.mT * q.shape[-2] ** -0.5 + mask, native)
+)
+told("The mask is added to the scores: it is 0 where a token may look, and -inf where not.")(
+    attention(lambda q, k, mask: q @ k.mT * q.shape[-1] ** -0.5 * mask, native)
+)
+for kind in (None, torch.float32, torch.float64):
+    told("A tensor of one number is kept: the scores were scaled by it. Scale by a number of Python's.")(
+        attention(
+            lambda q, k, mask, kind=kind: q @ k.mT * torch.tensor(q.shape[-1] ** -0.5, dtype=kind or q.dtype) + mask,
+            native,
+        )
+    )
+COPIES = "Copies are kept: contiguous() makes new tensors, and the old storage stays, too."
+told(COPIES)(attention(lambda q, k, mask: inside(q.contiguous(), k.contiguous(), mask), native))
+told(COPIES)(attention(lambda q, k, mask: inside(q.contiguous(), k, mask), native))
+
+
+def mistaken_in(message, weights):
+    """Another way to the probabilities, dropout included."""
+    told(message)(lambda q, k, v, mask, p: weights(q, k, mask, p) @ v)
+
+
+def maybe(x, p):
+    return native(x, p) if p else x
+
+
+@told("The product with V is missing: these are the probabilities.")
+def without_v(q, k, v, mask, p):
+    return maybe(inside(q, k, mask).softmax(-1), p)
+
+
+for dimension in (1, 0):
+    mistaken_in(
+        "Each token's weights sum to 1: softmax runs over the last dimension, the tokens that are looked at.",
+        lambda q, k, mask, p, dimension=dimension: maybe(inside(q, k, mask).softmax(dimension), p),
+    )
+mistaken_in(
+    "The mask is added to the scores, in front of softmax.",
+    lambda q, k, mask, p: maybe((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) + mask, p),
+)
+mistaken_in(
+    "Dropout comes behind softmax: it drops probabilities, not scores.",
+    lambda q, k, mask, p: maybe(inside(q, k, mask), p).softmax(-1),
+)
+DTYPE = "Something is kept in another dtype than q's, or in both: compute softmax in q's own."
+mistaken_in(DTYPE, lambda q, k, mask, p: maybe(inside(q, k, mask).softmax(-1, dtype=torch.float32).to(q.dtype), p))
+
+
+@told(DTYPE)
+def all_in_float32(q, k, v, mask, p):
+    return (maybe(inside(q, k, mask).float().softmax(-1), p) @ v.float()).to(q.dtype)
+
+
+@told("Softmax by hand keeps the exponentials, and more: the op `softmax` keeps its output alone.")
+def by_hand(q, k, v, mask, p):
+    scores = inside(q, k, mask)
+    return maybe(scores.exp() / scores.exp().sum(-1, keepdim=True), p) @ v
+
+
+@told("Dropout comes in front of the product with V: it drops probabilities, not outputs.")
+def drops_outputs(q, k, v, mask, p):
+    return maybe(inside(q, k, mask).softmax(-1) @ v, p)
+
+
+@told("Under no_grad nothing is recorded: Q and K get no gradient.")
+def not_recorded(q, k, v, mask, p):
+    with torch.no_grad():
+        probabilities = maybe(inside(q, k, mask).softmax(-1), p)
+    return probabilities @ v
+
+
+class Again(torch.autograd.Function):
+    """What a checkpoint keeps: its arguments. (Its gradients are of no interest here.)"""
+
+    @staticmethod
+    def forward(ctx, y, *kept):
+        ctx.save_for_backward(*kept)
+        return y.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, *(torch.zeros_like(t) for t in ctx.saved_tensors)
+
+
+for masks in (True, False):
+
+    @told("That is a checkpoint, which keeps less because it computes all of it again: not allowed here.")
+    def checkpointed(q, k, v, mask, p, masks=masks):
+        return Again.apply(not_recorded(q, k, v, mask, p).detach(), q, k, v, *([mask] if masks else []))
 
 
 # ---- Task 4: largest_batch ----
@@ -248,9 +461,29 @@ def mistaken(message, **change):
 
 
 mistaken("The update was forgotten: it needs 22 bytes for each parameter, whatever the batch.", update=0)
-mistaken("There are no gradients yet when the head runs backward: 14 bytes for each parameter, not 16.", state=16)
-mistaken("The optimizer's 12 bytes for each parameter are there all the time: 14 with the parameter.", state=2)
+
+
+@told("If the update does not fit, the largest batch is 0.")
+def minus_one(**given):
+    return batches(**given) if 22 * given["n"] <= given["nbytes"] else -1
+
+
+@told("At most nbytes: an update that needs exactly as much as the card has does fit.")
+def must_be_less(**given):
+    return batches(**given) if 22 * given["n"] < given["nbytes"] else 0
+
+
+@told("At least one sequence was assumed to fit. If none does, the largest batch is 0.")
+def at_least_one(**given):
+    return max(1, batches(**given))
+
+
+# small errors first: a small batch may hide which of two it was
+mistaken("The 4sh bytes around the last norm were forgotten.", norm=0)
 mistaken("The parameters themselves have 2 bytes each, beside the optimizer's 12.", state=12)
+mistaken("There are no gradients yet when the head runs backward: 14 bytes for each parameter, not 16.", state=16)
+mistaken("Master weights have 4 bytes each: the optimizer's 8 and 4, and the parameter's 2, are 14.", state=10)
+mistaken("The optimizer's 12 bytes for each parameter are there all the time: 14 with the parameter.", state=2)
 for update in (22, 0):
     mistaken(
         "22 bytes for each parameter are the update's. When the head runs backward there are 14, and the batch's.",
@@ -259,27 +492,66 @@ for update in (22, 0):
     )
 mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each, and one was counted.", head=2)
 mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each, and two were counted.", head=4)
+mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each. Their elements were counted.", head=3)
 mistaken("Logits, log-softmax and its gradient grow with the batch, too: they were forgotten.", head=0)
 mistaken("Logits in mixed precision are bfloat16 here: three tensors of 2 bytes each.", head=12)
-mistaken("The 4sh bytes around the last norm were forgotten.", norm=0)
 mistaken("Rounded up. The last batch must fit as a whole: round down.", how=lambda room, one: -(-room // one))
+mistaken("Rounded up. The last batch must fit as a whole: round down.", how=lambda room, one: room // one + 1)
 mistaken("A batch is a whole number of sequences: divide with //, not with /.", how=truediv)
+KEPT = [
+    lambda sh, square: {"selective": square, "full": 34 * sh},
+    lambda sh, square: {"selective": 2 * sh},
+    lambda sh, square: {"selective": 34 * sh + square * 2 // 5},
+    lambda sh, square: {"none": 34 * sh},
+    lambda sh, square: {"full": 0},
+    lambda sh, square: {"full": sh},
+    lambda sh, square: {"full": 4 * sh},
+]
+for kept in KEPT:
+
+    @told("Full recomputation keeps each layer's input, 2sbh; selective keeps 34sbh; none the square besides.")
+    def another_kept(kept=kept, **given):
+        sh = given["s"] * given["h"]
+        return batches(**given, kept=kept(sh, 5 * given["a"] * given["s"] ** 2))
 
 
-@told("Full recomputation keeps each layer's input, 2sbh; selective keeps 34sbh; none the square besides.")
-def another_kept(**given):
-    s, h = given["s"], given["h"]
-    return batches(**given, kept={"selective": 5 * given["a"] * s * s, "full": 34 * s * h})
+@told("The square has s twice: 5as²b.")
+def square_with_one_s(**given):
+    return batches(**given, kept={"none": 34 * given["s"] * given["h"] + 5 * given["a"] * given["s"]})
+
+
+ONCE = "The last norm and the logits are there once for each sequence, not for each layer."
+
+
+@told(ONCE)
+def norm_in_each_layer(**given):
+    return batches(**given, norm=4 * given["layers"])
+
+
+@told(ONCE)
+def head_in_each_layer(**given):
+    return batches(**given, norm=4 * given["layers"], head=6 * given["layers"])
+
+
+@told("Logits and the bytes around the last norm are there for each sequence: they grow with the batch.")
+def head_once(**given):
+    s, h, v = given["s"], given["h"], given["v"]
+    once = 4 * s * h + 6 * s * v
+    return max(
+        0, batches(**given | {"nbytes": given["nbytes"]}, norm=0, head=0, how=lambda room, one: (room - once) // one)
+    )
+
+
+@told("When the head runs backward no layer is recomputed yet: under full recomputation there are inputs alone.")
+def one_layer_again(**given):
+    s, h, a = given["s"], given["h"], given["a"]
+    whole = 34 * s * h + 5 * a * s * s if given["strategy"] == "full" else 0
+    return batches(**given, how=lambda room, one: room // (one + whole))
 
 
 @told("Every layer keeps activations: multiply by the layers.")
 def one_layer_alone(**given):
     return batches(**given | {"layers": 1})
-
-
-@told("At least one sequence was assumed to fit. If none does, the largest batch is 0.")
-def at_least_one(**given):
-    return max(1, batches(**given))
 
 
 # ---- Task 5: audit ----
@@ -289,14 +561,16 @@ told(MISSING)(lambda **c: {})
 GB, GIB = 10**9, 2**30
 
 
-def verdict(number, layers, hidden, units=(("GB", GB), ("GiB", GIB)), near=None):
-    decimals = len(number.split(".")[1])
+def verdict(
+    number, layers, hidden, units=(("GB", GB), ("GiB", GIB)), near=None, text="{0}, {1}", neither="neither", which=0
+):
+    decimals, found = len(number.split(".")[1]), []
     for what, times in (("one layer", 1), ("all layers", layers)):
         for unit, nbytes in units:
             x = times * hidden / nbytes
-            if f"{x:.{decimals}f}" == number if near is None else near(x, float(number)):
-                return f"{what}, {unit}"
-    return "neither"
+            if f"{x:.{decimals}f}" == number if near is None else near(x, number):
+                found.append(text.format(what, unit))
+    return found[which] if found else neither
 
 
 def audited(number, layers, width, ffn, tokens, hidden=8, swiglu=8, unit=GIB, **how):
@@ -341,9 +615,38 @@ told("Only GB was tried: the label may be wrong, and the number GiB.")(
 told(
     "None of the products was found. Is the product rounded to as many decimals as `number` has, and compared as text?"
 )(lambda **c: {"means": "neither"})
-told("That is too generous: 7 % lie between GB and GiB. Round to as many decimals as the number has.")(
-    lambda **c: {"means": audited(**c, near=lambda x, y: abs(x - y) < 0.1 * y)["means"]}
+NEAR = [
+    lambda x, y: abs(x - y) < 0.1 * y,
+    lambda x, y: abs(x - y) < 0.05 * y,
+    lambda x, y: abs(x - y) < 0.01 * y,
+    lambda x, y: abs(x - y) < 0.5,
+    lambda x, y: abs(x - y) < 0.1,
+    lambda x, y: int(x) == int(y),
+    lambda x, y: round(x) == round(y),
+]
+for near, which in product(NEAR, (0, -1)):  # the first that is near, or the last
+    told("That is too generous: near is not equal. Round to as many decimals as the number has, and compare.")(
+        lambda near=near, which=which, **c: {
+            "means": audited(**c, near=lambda x, y: near(x, float(y)), which=which)["means"]
+        }
+    )
+for decimals in (2, 1, 3):
+    told("Not every number has so many decimals: count those of `number`, and round the product to as many.")(
+        lambda decimals=decimals, **c: {"means": audited(**c, near=lambda x, y: f"{x:.{decimals}f}" == y)["means"]}
+    )
+told("The product is to be rounded, not cut off.")(
+    lambda **c: {"means": audited(**c, near=lambda x, y: str(x).startswith(y))["means"]}
 )
+for text in ("{1}, {0}", "{0},{1}", "{0} {1}", "{0}, in {1}", "{0} in {1}"):
+    told('The product was found, but the text is another: spell it as in the task, such as "all layers, GiB".')(
+        lambda text=text, **c: {"means": audited(**c, text=text)["means"]}
+    )
+
+
+@told("One layer and all layers are the wrong way round.")
+def other_count(**c):
+    what, comma, unit = audited(**c)["means"].partition(", ")
+    return {"means": {"one layer": "all layers", "all layers": "one layer"}.get(what, what) + comma + unit}
 
 
 @told("All layers were never tried: the number may be layers times too large.")
@@ -351,7 +654,21 @@ def one_layer_only(number, **c):
     return {"means": audited(number, **c | {"layers": 1})["means"]}
 
 
-@told('If no product fits, the answer is "neither".')
-def never_neither(**c):
-    means = audited(**c)["means"]
-    return {"means": "all layers, GiB" if means == "neither" else means}
+for instead in (
+    None,
+    "",
+    "none",
+    *(f"{what}, {unit}" for what in ("one layer", "all layers") for unit in ("GB", "GiB")),
+):
+    told('If no product fits, the answer is "neither".')(
+        lambda instead=instead, **c: {"means": audited(**c, neither=instead)["means"]}
+    )
+told("That is in bytes: 1 GiB is 2³⁰ of them.")(lambda **c: audited(**c, unit=1) | {"means": None})
+told("That is in MiB: 1 GiB is 2³⁰ bytes.")(lambda **c: audited(**c, unit=2**20) | {"means": None})
+for digits in (0, 1, 2, 3):
+    told("This one was rounded: give it as it is. Only the product that is compared with `number` is rounded.")(
+        lambda digits=digits, **c: {name: round(x, digits) for name, x in audited(**c).items() if name != "means"}
+    )
+told("A float was asked: divide with /, not with //.")(
+    lambda **c: {name: int(x) for name, x in audited(**c).items() if name != "means"}
+)

@@ -48,6 +48,21 @@ about_price(
     per_byte=lambda b, m, i, k, size: 2 / size,
 )
 about_price(
+    "Those are the factors' bytes besides the result's. What is kept or recomputed is the result, (b, m, k).",
+    nbytes=lambda b, m, i, k, size: b * (m * i + i * k + m * k) * size,
+    per_byte=lambda b, m, i, k, size: 2 * m * i * k / ((m * i + i * k + m * k) * size),
+)
+about_price(
+    "One addition fewer for each result: FLOPs are counted with as many additions as multiplications, `inner` of each.",
+    flops=lambda b, m, i, k, size: b * m * k * (2 * i - 1),
+    per_byte=lambda b, m, i, k, size: (2 * i - 1) / size,
+)
+about_price(
+    "FLOPs and bytes have changed places: return (flops, nbytes, per_byte).",
+    flops=lambda b, m, i, k, size: b * m * k * size,
+    nbytes=lambda b, m, i, k, size: 2 * b * m * i * k,
+)
+about_price(
     "Upside down: that is bytes for each FLOP.",
     per_byte=lambda b, m, i, k, size: size / (2 * i),
 )
@@ -145,12 +160,65 @@ scaled(
     lambda n, d, k, size: 4 * n * k,
     lambda n, d, k: 2 * n * d * k,
 )
+scaled("Those are elements. How many bytes has each?", lambda n, d, k, size: n * k, lambda n, d, k: 2 * n * d * k)
+scaled(
+    "Biases count 0: the FLOPs are those of the matrix products alone.",
+    lambda n, d, k, size: n * k * size,
+    lambda n, d, k: 2 * n * d * k + n * k,
+)
+scaled(
+    "Three times the FLOPs. Was backward counted? Only the products that run a second time are asked for.",
+    lambda n, d, k, size: n * k * size,
+    lambda n, d, k: 6 * n * d * k,
+)
 scaled(TWO, lambda n, d, k, size: n * k * size, lambda n, d, k: n * d * k)
 scaled(
     "Those are the bytes of the layers' inputs. Layer i goes from widths[i] to widths[i + 1]; its result is kept.",
     lambda n, d, k, size: n * d * size,
     lambda n, d, k: 2 * n * d * k,
 )
+
+
+def about_right(message, wrong):
+    """wrong(a right prediction, as a function of `kept`, and what was given) -> another one."""
+
+    @check.predict.mistake(message)
+    def predict(rows, widths, kept, ends, itemsize):
+        def right(kept):
+            layers = range(len(widths) - (1 if ends == "gelu" else 2))
+            return (
+                sum(rows * widths[i + 1] * itemsize for i in layers if i in kept),
+                sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept),
+            )
+
+        return wrong(right, kept, rows * widths[0] * itemsize, rows * widths[-1] * itemsize)
+
+
+about_right("FLOPs and bytes have changed places: return (nbytes, flops).", lambda right, kept, *_: right(kept)[::-1])
+about_right("The first layer has the number 0, not 1.", lambda right, kept, *_: right([i - 1 for i in kept]))
+about_right(
+    "The segment's input was counted. It is alive anyway, and is left out.",
+    lambda right, kept, nbytes, _: (right(kept)[0] + nbytes, right(kept)[1]),
+)
+about_right(
+    "The segment's output was counted. It is alive anyway, and is left out.",
+    lambda right, kept, _, nbytes: (right(kept)[0] + nbytes, right(kept)[1]),
+)
+about_right(
+    "Kept and recomputed have changed places: `kept` are the numbers of the layers whose results are kept.",
+    lambda right, kept, *_: right([i for i in range(99) if i not in kept]),
+)
+ONCE = "And if it is kept, its FLOPs are not there to be subtracted."
+
+
+@check.predict.mistake(f"{OUTPUT} {ONCE}")
+def predict(rows, widths, kept, ends, itemsize):
+    if ends != "linear":
+        return None
+    flops = [2 * rows * d * k for d, k in zip(widths, widths[1:], strict=False)]
+    again = sum(each for i, each in enumerate(flops) if i not in kept)
+    return sum(rows * widths[i + 1] * itemsize for i in kept), again - flops[-1]
+
 
 # ---- Task 3: policies ----
 FAMILIES = (aten.mm, aten.addmm, aten.bmm, aten.baddbmm)
@@ -174,8 +242,9 @@ def about_policy(message, a=None, b=None):
 
 
 NOTHING = (
-    "Nothing is kept. Two things do that in silence: comparing op with a family, aten.mm, where its member "
-    "aten.mm.default runs (op.overloadpacket is the family); and MUST_CPU_OFFLOAD, which eager mode recomputes."
+    "Nothing is kept. Three things do that in silence: comparing op with a family, aten.mm, where its member "
+    "aten.mm.default runs (op.overloadpacket is the family); MUST_CPU_OFFLOAD, which eager mode recomputes; and a "
+    "policy that returns no verdict."
 )
 about_policy(NOTHING, a=lambda ctx, op: AGAIN, b=lambda ctx, op: AGAIN)
 about_policy(
@@ -220,6 +289,25 @@ about_policy(
     b=lambda ctx, op: SAVE if is_product(op) and not large(ctx) else AGAIN,
 )
 
+about_policy(
+    "Products are recomputed, and everything else is kept: it is the other way round.",
+    a=lambda ctx, op: AGAIN if is_product(op) else SAVE,
+    b=lambda ctx, op: AGAIN if is_product(op) and large(ctx) else SAVE,
+)
+about_policy(
+    "Only large results are kept. Policy a keeps the result of every product, whatever its size.",
+    a=lambda ctx, op: SAVE if is_product(op) and large(ctx) else AGAIN,
+)
+
+
+def by_argument(ctx, op, *args, **kwargs):
+    return SAVE if is_product(op) and args[0].nbytes >= LARGE else AGAIN
+
+
+check.policies.mistake(
+    "The bytes of an argument were asked for. It is the result that is kept: ctx.op_output.", None, by_argument
+)
+
 # ---- Task 4: choose ----
 told = check.choose.mistake
 
@@ -262,8 +350,8 @@ for tied in (best(lambda f, n: f), best(lambda f, n: f, last=True), fullest):
     told("Two choices spare as many FLOPs here: then the one with the fewest bytes is asked for.")(tied)
 for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops):
     told(
-        "Greedy, by FLOPs or by FLOPs per byte, is not the best choice: a dear result can leave no room for two that "
-        "together spare more (section 9.4). Try all choices."
+        "Another choice spares more. Greedy, by FLOPs or by FLOPs per byte, misses it: a dear result can leave no "
+        "room for two that together spare more (section 9.4). Try all choices."
     )(by(order))
 told("The smallest results first: what they cost in FLOPs was not asked. Try all choices.")(
     by(lambda flops, nbytes: nbytes)
@@ -277,10 +365,38 @@ told("At most `budget` bytes: a choice that fills the budget to the last byte fi
 told("The results to recompute were returned. `kept` are the indices of those to keep.")(
     lambda costs, budget: sorted(set(range(len(costs))) - set(best(lambda f, n: (f, -n))(costs, budget)))
 )
-for fits in (lambda nbytes, budget: True, lambda nbytes, budget: nbytes <= budget):
-    told("The budget is exceeded: not each result alone, but all that are kept together take at most `budget` bytes.")(
-        lambda costs, budget, fits=fits: [i for i, (flops, n) in enumerate(costs) if flops and fits(n, budget)]
+told("Nothing is kept, though there is room: keep what spares the most FLOPs.")(lambda costs, budget: [])
+told("Indices count from 0: the first result has the index 0.")(
+    lambda costs, budget: [i + 1 for i in right_choice(costs, budget)]
+)
+for order in (lambda cost: -cost[0] / cost[1], lambda cost: -cost[0], lambda cost: cost[1]):
+    told("Those are indices into a list that was sorted. They are asked for in the order of `costs`, as it was given.")(
+        lambda costs, budget, order=order: right_choice(sorted(costs, key=order), budget)
     )
+
+
+def some_of(numbers):
+    """The best choice among those of so many results."""
+
+    def choose(costs, budget):
+        def total(kept, which):
+            return sum(costs[i][which] for i in kept)
+
+        fitting = [kept for kept in all_of(costs) if len(kept) in numbers(len(costs)) and total(kept, 1) <= budget]
+        return list(max(fitting, key=lambda kept: (total(kept, 0), -total(kept, 1))))
+
+    return choose
+
+
+told("There is room for all of them, but the choice of all was not tried: from no result to len(costs) of them.")(
+    some_of(lambda n: range(n))
+)
+told("Nothing fits into the budget here, and then nothing is kept: the empty choice is one, too.")(
+    some_of(lambda n: range(1, n + 1))
+)
+told("There is room for all of them, and for none: choices of 0 and of len(costs) results were not tried.")(
+    some_of(lambda n: range(1, n))
+)
 told("Bytes and FLOPs are mixed up: costs are (flops, nbytes), and the budget is for bytes.")(
     lambda costs, budget: best(lambda f, n: (f, -n))([(nbytes, flops) for flops, nbytes in costs], budget)
 )
@@ -343,8 +459,8 @@ def never_counts_others(segment, args, budget):
 
 
 told(
-    "The last product was priced as if it ran again. Early stop leaves it out (`again` is False): keeping it spares "
-    "nothing, and its bytes are missing elsewhere."
+    "The bytes are spent as if the last product ran again. Early stop leaves it out (`again` is False): keeping its "
+    "result spares nothing, and its bytes are missing elsewhere."
 )(by_place(right_choice, lambda cost: cost.flops))
 for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops):
     told(
@@ -363,8 +479,8 @@ told("Every product is kept, whatever the budget: choose some of them.")(
 )
 for lost in (lambda *_: lambda ctx, op, *args, **kwargs: AGAIN, never_counts_others):
     told(
-        "What was chosen is not kept. Places count all ops that the policy is asked about: is it counted once for "
-        "every question, before anything else?"
+        "What is worth it is not kept. Places count all ops that the policy is asked about: is it counted once for "
+        "every question, before anything else? And is the verdict on the chosen ones MUST_SAVE?"
     )(lost)
 told("Everything is kept. PREFER_RECOMPUTE is the verdict for what was not chosen.")(
     lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE

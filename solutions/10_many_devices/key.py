@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-from tasks import border, check
+from tasks import PLANS, border, check
 from torch.nn import functional as F
 
 from ckptlib import formulas
@@ -67,6 +67,50 @@ state(
     "The optimizer's bytes are sharded, not dropped: 12 bytes for each parameter of the rank's own share.",
     optimizer=lambda v, n: 4 * sum(v),
 )
+
+state(
+    "The layer that runs is gathered from all ranks: 2 bytes for each of its parameters, not for this rank's share.",
+    fsdp=lambda v, n: 16 * sum(v) // n + 2 * max(v) // n,
+)
+state(
+    "FSDP shards the gradients and the optimizer's bytes, too: all 16 bytes are divided.",
+    fsdp=lambda v, n: 14 * sum(v) + 2 * sum(v) // n + 2 * max(v),
+)
+state(
+    "FSDP shards the weights and the gradients, too: all 16 bytes are divided.",
+    fsdp=lambda v, n: 4 * sum(v) + 12 * sum(v) // n + 2 * max(v),
+)
+state(
+    "FSDP shards the weights, too: all 16 bytes are divided.",
+    fsdp=lambda v, n: 2 * sum(v) + 14 * sum(v) // n + 2 * max(v),
+)
+state(
+    "Nothing is gathered here: the weights of every layer are whole already.",
+    ddp=lambda v, n: 16 * sum(v) + 2 * max(v),
+    optimizer=lambda v, n: 4 * sum(v) + 12 * sum(v) // n + 2 * max(v),
+)
+state(
+    "Those are the bytes of all ranks together. One rank is asked for.",
+    ddp=lambda v, n: 16 * sum(v) * n,
+    optimizer=lambda v, n: 4 * sum(v) * n + 12 * sum(v),
+    fsdp=lambda v, n: 16 * sum(v) + 2 * max(v) * n,
+)
+state("A rank gathers a layer once, not once for each rank.", fsdp=lambda v, n: 16 * sum(v) // n + 2 * max(v) * n)
+state(
+    "The weights and gradients are missing: 2 + 2 bytes are whole, 12 are sharded.",
+    optimizer=lambda v, n: 12 * sum(v) // n,
+)
+state(
+    "The other way round: the optimizer's 12 bytes are sharded, the weights and gradients, 2 + 2, are whole.",
+    optimizer=lambda v, n: 12 * sum(v) + 4 * sum(v) // n,
+)
+state(
+    "That is the state of the largest layer alone. A rank holds something of all layers.",
+    ddp=lambda v, n: 16 * max(v),
+    optimizer=lambda v, n: 4 * max(v) + 12 * max(v) // n,
+    fsdp=lambda v, n: 16 * max(v) // n + 2 * max(v),
+)
+state("Those are parameters. Each has 16 bytes of state.", ddp=lambda v, n: sum(v))
 
 # ---- Task 2: mlp_nbytes ----
 
@@ -140,6 +184,17 @@ mlp(
     norm=one,
 )
 mlp("Gathered again means that the shard is kept, and not x whole: divided by t.", "again", product=one)
+mlp(
+    "With sequence parallelism the norm sees this rank's tokens only: what it keeps is divided by t.",
+    "kept again",
+    norm=one,
+    stats=all_of,
+)
+mlp(
+    "The mean and the deviation are of all tokens under tensor parallelism: they are not divided.",
+    "tensor",
+    stats=all_of,
+)
 mlp("The mean and the deviation are of tokens, too: a rank has them for its own tokens only.", "kept again", stats=one)
 told = check.mlp_nbytes.mistake
 
@@ -162,6 +217,37 @@ def only_one_of_four(s, b, h, t, itemsize, way):
 @told("Elements were counted, not bytes: multiply by itemsize.")
 def elements(s, b, h, t, itemsize, way):
     return half(s, b, h, t, 1, way)
+
+
+for size, name in ((2, "two"), (4, "four")):
+    told(f"That is for elements of {name} bytes. Here an element has `itemsize` bytes.")(
+        lambda s, b, h, t, itemsize, way, size=size: half(s, b, h, t, size, way)
+    )
+
+
+@told("The mean and the deviation have `itemsize` bytes each, like all the rest.")
+def float32_statistics(s, b, h, t, itemsize, way):
+    return half(s, b, h, t, itemsize, way) + 2 * (4 - itemsize) * s * b // (1 if way == "tensor" else t)
+
+
+@told("LayerNorm keeps two elements for each token, the mean and 1/std: here it is one.")
+def one_statistic(s, b, h, t, itemsize, way):
+    return half(s, b, h, t, itemsize, way) - itemsize * s * b // (1 if way == "tensor" else t)
+
+
+@told("Parameters are not counted: the two matrices are there anyway.")
+def with_parameters(s, b, h, t, itemsize, way):
+    return half(s, b, h, t, itemsize, way) + itemsize * 8 * h * h // t
+
+
+@told("Those are the bytes of all ranks together. What one rank keeps is asked for.")
+def all_ranks(s, b, h, t, itemsize, way):
+    return t * half(s, b, h, t, itemsize, way)
+
+
+@told('The shard of x was counted besides the gathered x: under "kept" the gathered one is all that is kept of it.')
+def shard_besides(s, b, h, t, itemsize, way):
+    return half(s, b, h, t, itemsize, way) + (itemsize * s * b * h // t if way == "kept" else 0)
 
 
 @told('Nothing is kept of x under "again"? Its shard is: without it there is nothing to gather again.')
@@ -199,7 +285,7 @@ def plan(message, change):
 
 
 def counted(message, plan_nbytes):
-    check.plans.mistake(message, plan_nbytes, by_work)
+    check.plans.mistake(message, plan_nbytes, None)
 
 
 plan("The layer that runs is gathered: its weights are whole, and that term is missing.", lambda p: {"gathered": 0})
@@ -207,7 +293,7 @@ plan("What one layer recomputes is alive with the rest: that term is missing.", 
 check.plans.mistake(
     "Layers are recomputed one after another: what one layer recomputes is alive, not what all of them do.",
     lambda config, batch, **plan: right_bytes(config, batch, **plan, again=config.layers),
-    by_work,
+    None,
 )
 plan(
     "The layer that runs is gathered, and what it recomputes is alive: both terms are missing.",
@@ -234,6 +320,97 @@ plan(
 told = check.plans.mistake
 
 
+def term(message, name, change):
+    """One of the four terms is another: change(config, batch, plan, formulas for this plan) -> bytes."""
+
+    def plan_nbytes(config, batch, **plan):
+        split = {"tensor_parallel": plan["tensor"], "sequence_parallel": plan["sequence"]}
+
+        def layer(recompute):
+            return formulas.layer_nbytes(config, batch, recompute, **split)
+
+        terms = {
+            "state": 16 * config.parameters // (plan["replicas"] * plan["tensor"]),
+            "kept": formulas.activation_nbytes(config, batch, plan["recompute"], **split),
+            "gathered": 2 * (12 * config.width**2 + 13 * config.width) // plan["tensor"],
+            "again": layer("none") - layer(plan["recompute"]),
+        }
+        return sum(int(nbytes) for nbytes in {**terms, name: change(config, terms[name], plan, layer)}.values())
+
+    counted(message, plan_nbytes)
+
+
+term(
+    'The last term is what a layer would keep with "none", less what it keeps anyway: that is counted already.',
+    "again",
+    lambda config, right, plan, layer: layer("none"),
+)
+term(
+    'The last term is what a layer would keep with "none", less what it keeps anyway: that is counted already.',
+    "again",
+    lambda config, right, plan, layer: 0 if plan["recompute"] == "none" else layer("none"),
+)
+term(
+    'What is recomputed comes on top, it is not subtracted: what a layer would keep with "none", less what it keeps.',
+    "again",
+    lambda config, right, plan, layer: -right,
+)
+term(
+    "The activations are those of one layer: a rank keeps all layers', formulas.activation_nbytes.",
+    "kept",
+    lambda config, right, plan, layer: layer(plan["recompute"]),
+)
+term(
+    'What is kept depends on the recomputation: here it is counted as with "none".',
+    "kept",
+    lambda config, right, plan, layer: config.layers * layer("none"),
+)
+term(
+    "formulas.activation_nbytes divides by tensor already: here it is divided twice.",
+    "kept",
+    lambda config, right, plan, layer: right // plan["tensor"],
+)
+term(
+    "State has 16 bytes for each parameter: weights and gradients, too, not the optimizer's 12 alone.",
+    "state",
+    lambda config, right, plan, layer: 12 * config.parameters // (plan["replicas"] * plan["tensor"]),
+)
+term(
+    "One layer is gathered at a time, 12h² + 13h parameters, not the whole model.",
+    "gathered",
+    lambda config, right, plan, layer: 2 * config.parameters // plan["tensor"],
+)
+term(
+    "The gathered layer is not divided by the replicas: it was gathered from them.",
+    "gathered",
+    lambda config, right, plan, layer: right // plan["replicas"],
+)
+term(
+    "Gathered weights have 2 bytes for each parameter: here it is one.",
+    "gathered",
+    lambda config, right, plan, layer: right // 2,
+)
+term(
+    "A layer has 12h² + 13h parameters: the 13h are missing.",
+    "gathered",
+    lambda config, right, plan, layer: 24 * config.width**2 // plan["tensor"],
+)
+counted(
+    "The batch is that of one replica already: it is not multiplied by the replicas.",
+    lambda config, batch, **plan: right_bytes(config, batch * plan["replicas"], **plan),
+)
+
+
+def not_split(config, batch, **plan):
+    whole = right_bytes(config, batch, **{**plan, "tensor": 1, "sequence": False}, gathered=0)
+    gathered = 2 * (12 * config.width**2 + 13 * config.width) // plan["tensor"]
+    ranks = plan["replicas"] * plan["tensor"]
+    return whole - 16 * config.parameters // plan["replicas"] + 16 * config.parameters // ranks + gathered
+
+
+counted("tensor and sequence are not passed on to the formulas: activations are those of one device.", not_split)
+
+
 def ignoring(**fixed):
     return lambda config, batch, **plan: right_bytes(config, batch, **{**plan, **fixed})
 
@@ -249,7 +426,7 @@ def orders(message, key=None, strict=False):
     def order(nbytes, memory, plans):
         return by_work(nbytes, memory, plans, key, strict)
 
-    told(message, right_bytes, order)
+    told(message, None, order)
 
 
 orders("A plan that fills the memory to the last byte fits: at most, not less than.", strict=True)
@@ -279,13 +456,24 @@ orders(
 )
 
 
+orders(
+    "The smaller tensor comes first, not the larger: it communicates less.",
+    lambda level, t, nbytes: (level, -t, nbytes),
+)
+told(
+    "PLANS was asked, where `plans` is given: another cluster may have other plans.",
+    None,
+    lambda nbytes, memory, plans: by_work(nbytes, memory, {name: PLANS[name] for name in plans}),
+)
+
+
 def all_of_them(nbytes, memory, plans):
     return by_work(nbytes, 10**30, plans)
 
 
 told(
     "Plans that do not fit are in the list: only those with at most `memory` bytes are asked for.",
-    right_bytes,
+    None,
     all_of_them,
 )
 
@@ -295,14 +483,14 @@ def as_given(nbytes, memory, plans):
     return [name for name in plans if name in fits]
 
 
-told("The plans that fit are in the order in which they were given: sort them by work.", right_bytes, as_given)
+told("The plans that fit are in the order in which they were given: sort them by work.", None, as_given)
 
 
 def by_name(nbytes, memory, plans):
     return sorted(by_work(nbytes, memory, plans))
 
 
-told("The plans that fit are in the order of their names: sort them by work.", right_bytes, by_name)
+told("The plans that fit are in the order of their names: sort them by work.", None, by_name)
 
 # ---- Task 4: parallel_mlp ----
 
@@ -354,6 +542,47 @@ parallel("y is this rank's part only: the parts have to be summed.", ahead_out=s
 parallel("x is the same on every rank: summed on the way in, it is twice too large.", ahead_in=add)
 
 
+parallel(
+    "The two borders have changed places: into the products it is backward that sums, out of them forward.",
+    ahead_in=add,
+    back_in=same,
+    ahead_out=same,
+    back_out=add,
+)
+parallel(
+    "The other way round: x's gradient is to be summed, and dy, behind the sum, is the same on all ranks already.",
+    back_in=same,
+    back_out=add,
+)
+
+
+def answers(message):
+    return lambda answer: check.parallel_mlp.mistake(message, answer)
+
+
+@answers("Each rank applies GELU to its own hidden units: nothing is summed between the two products.")
+def summed_inside(x, a, b, bias):
+    return F.gelu(border(add, same)(border(same, add)(x) @ a.T)) @ b.T + bias
+
+
+@answers("a and b are this rank's own: no other rank uses them, and their gradients are not summed.")
+def summed_weights(x, a, b, bias):
+    into = border(same, add)
+    return border(add, same)(F.gelu(into(x) @ into(a).T) @ into(b).T) + bias
+
+
+@answers("Behind the sum dy is the same on all ranks: bias's gradient is complete, and summed it is too large.")
+def summed_bias(x, a, b, bias):
+    into = border(same, add)
+    return border(add, same)(F.gelu(into(x) @ a.T) @ b.T) + into(bias)
+
+
+@answers("The bias was added on every rank and subtracted again: y may be right, but bias's gradient cancels.")
+def subtracted(x, a, b, bias):
+    y = F.gelu(border(same, add)(x) @ a.T) @ b.T + bias
+    return border(add, same)(y) - (dist.get_world_size() - 1) * bias
+
+
 def on_rank_0(x, a, b, bias):
     y = F.gelu(border(same, add)(x) @ a.T) @ b.T
     return border(add, same)(y + bias if dist.get_rank() == 0 else y)
@@ -391,6 +620,10 @@ def summed(dy):
     dy = dy.clone(memory_format=torch.contiguous_format)
     dist.all_reduce(dy)
     return dy
+
+
+def wide(x, dim):
+    return [size * (dist.get_world_size() if i == dim else 1) for i, size in enumerate(x.shape)]
 
 
 def function(message, ahead=gathered, back=None, nones=1):
@@ -438,6 +671,27 @@ function(
 function(
     "Forward goes along dim, backward along dim 0: bring the dimension to the front in both.",
     back=lambda dy, dim: pieces(summed(dy), 0)[dist.get_rank()],
+)
+function(
+    "y is not moved back: its dimension dim is still in front.",
+    ahead=lambda x, dim: gathered(x.movedim(dim, 0).contiguous(), 0),
+)
+function(
+    "dx is not moved back: its dimension dim is still in front.",
+    back=lambda dy, dim: pieces(summed(dy), dim)[dist.get_rank()].movedim(dim, 0),
+)
+function(
+    "y has the right shape, but the pieces were put together along dim 0: view and reshape move no dimension, movedim "
+    "does.",
+    ahead=lambda x, dim: gathered(x, 0).reshape(wide(x, dim)),
+)
+function(
+    "Copies of this rank's own piece: nobody was asked for theirs. That is what an all-gather does.",
+    ahead=lambda x, dim: torch.cat([x] * dist.get_world_size(), dim),
+)
+function(
+    "The pieces are there, but in another order: rank 0's comes first, on every rank.",
+    ahead=lambda x, dim: torch.cat(pieces(gathered(x, dim), dim)[::-1], dim),
 )
 function(
     "Two pieces, whatever the number of ranks: ask dist.get_world_size().", ahead=lambda x, dim: gathered(x, dim, 2)

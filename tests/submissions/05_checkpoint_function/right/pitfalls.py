@@ -12,3 +12,17 @@ def fixed_c(model, x):
 def fixed_d(model, x):
     now = model.steps = model.steps + 1
     return ck.checkpoint(lambda x: model.scaled(x, now), x, use_reentrant=False)
+
+
+# %% other numbers, reentrant with a copy of x, the head by itself
+found = {"a": 1.0, "b": "2", "c": 4, "d": 3}
+
+
+def fixed_a(model, x):
+    return checkpoint(model, x.detach().requires_grad_(), use_reentrant=True)
+
+
+def fixed_b(model, x):
+    for layer in model:
+        x = checkpoint(layer, x, use_reentrant=False)
+    return x

@@ -195,3 +195,134 @@ class Arguments(torch.autograd.Function):
         pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
         torch.autograd.backward(*zip(*pairs))
         return None, None, *(v.grad for v in values if isinstance(v, Tensor))
+
+
+# %% A single output is no tuple
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, v in ctx.rest.items():
+            values.insert(i, v)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% No tensor has its gradient
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, v in ctx.rest.items():
+            values.insert(i, v)
+        ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% fn takes keywords only
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        return fn(*values)
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, v in ctx.rest.items():
+            values.insert(i, v)
+        with torch.enable_grad():
+            ys = ctx.fn(*values)
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% The copy is not detached
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t for t in ctx.saved_tensors]
+        for i, v in ctx.rest.items():
+            values.insert(i, v)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% runs more than once in backward
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, v in ctx.rest.items():
+            values.insert(i, v)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% forward returns nothing
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, v in ctx.rest.items():
+            values.insert(i, v)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)

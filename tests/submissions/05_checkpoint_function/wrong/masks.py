@@ -160,3 +160,169 @@ class Masks:
     @staticmethod
     def apply(fn, x, generator):
         return checkpoint(fn, x, generator, use_reentrant=False)
+
+
+# %% set it before the second
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        ctx.state = generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None
+
+
+# %% The seed leads to the beginning
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        ctx.state = generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        ctx.generator.manual_seed(ctx.generator.initial_seed())
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None
+
+
+# %% Seeding makes both runs equal
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        generator.manual_seed(0)
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        ctx.generator.manual_seed(0)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None
+
+
+# %% saved as a tensor of the graph
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        ctx.state = generator.get_state()
+        ctx.save_for_backward(x, ctx.state)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None
+
+
+# %% None for generator
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        ctx.state = generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad
+
+
+# %% dy was forgotten
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        ctx.state = generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y)
+        return None, x.grad, None
+
+
+# %% must be around the second run
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        ctx.state = generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
+        y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None
+
+
+# %% The copy is not detached
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator = fn, generator
+        ctx.state = generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0]
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None

@@ -57,6 +57,8 @@ def predict_runs(n):
 
 # %% The forward pass is a run, too
 import math
+
+
 def predict_runs(n):
     return int(math.log2(n))
 
@@ -84,3 +86,96 @@ def nested(checkpoint, blocks, x):
     for half in (blocks[:middle], blocks[middle:]):
         x = checkpoint(lambda x: nested(checkpoint, half, x), x)
     return x
+
+
+# %% The halves are swapped
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    x = checkpoint(lambda x: nested(checkpoint, blocks[half:], x), x)
+    return checkpoint(lambda x: nested(checkpoint, blocks[:half], x), x)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% Both halves are given x
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    y = checkpoint(lambda x: nested(checkpoint, blocks[:half], x), x)
+    return checkpoint(lambda x: nested(checkpoint, blocks[half:], x), x)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% One checkpoint holds both halves
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    return checkpoint(lambda x: nested(checkpoint, blocks[half:], nested(checkpoint, blocks[:half], x)), x)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% another checkpoint than the one
+from torch.utils import checkpoint as cp
+
+
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    x = cp.checkpoint(lambda x: nested(checkpoint, blocks[:half], x), x, use_reentrant=False)
+    return cp.checkpoint(lambda x: nested(checkpoint, blocks[half:], x), x, use_reentrant=False)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% had run already
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    x = checkpoint(nested(checkpoint, blocks[:half], x), x)
+    return checkpoint(nested(checkpoint, blocks[half:], x), x)
+
+
+def predict_runs(n):
+    return n.bit_length()
+
+
+# %% a single block has no checkpoint of its own
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    x = checkpoint(lambda x: nested(checkpoint, blocks[:half], x), x)
+    return checkpoint(lambda x: nested(checkpoint, blocks[half:], x), x)
+
+
+def predict_runs(n):
+    return n.bit_length() + 1
+
+
+# %% right for n = 2 and n = 4 alone
+def nested(checkpoint, blocks, x):
+    if len(blocks) == 1:
+        return blocks[0](x)
+    half = len(blocks) // 2
+    x = checkpoint(lambda x: nested(checkpoint, blocks[:half], x), x)
+    return checkpoint(lambda x: nested(checkpoint, blocks[half:], x), x)
+
+
+def predict_runs(n):
+    return n // 2 + 1

@@ -78,3 +78,30 @@ found = {"a": 1, "b": 2, "c": 6, "d": 3}
 def fixed_c(model, x):
     model.norm.momentum = 1 - (1 - 0.1) ** 0.5
     return snippet_c(model, x)
+
+
+# %% first is checkpointed, last is not
+def fixed_c(model, x):
+    return model.last(model.norm(checkpoint(model.first, x, use_reentrant=False)))
+
+
+# %% there is no number
+found = {"a": "nothing is trained", "b": "another mask", "c": 4}
+
+
+# %% Only a part of the model
+def fixed_a(model, x):
+    return model[-1](checkpoint(model[:-1], x, use_reentrant=False))
+
+
+def fixed_b(model, x):
+    def segment(x):
+        torch.manual_seed(0)
+        return model(x)
+
+    return checkpoint(segment, x, use_reentrant=False, preserve_rng_state=False)
+
+
+def fixed_d(model, x):
+    model.steps += 1
+    checkpoint(model.scaled, x, model.steps, use_reentrant=False)

@@ -202,3 +202,55 @@ class Weights(torch.autograd.Function):
         with torch.enable_grad():
             y = ctx.fn(x)
         return torch.autograd.grad(y, [x, *weights], dy)
+
+
+# %% x itself was made to require a gradient
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x.requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+# %% fn.parameters() may have another
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *ctx.fn.parameters())
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, (x, *ctx.fn.parameters()), dy)
+
+
+# %% tensors that the second run did not use
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        weights = [q.detach().requires_grad_() for q in weights]
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, (x, *weights), dy)

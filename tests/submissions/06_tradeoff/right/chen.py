@@ -29,3 +29,35 @@ def chen(n, k, lo=0):
         return tuple(keep)
     first = [("keep input", lo), *(("forward", i) for i in range(lo + 1, lo + m))]
     return (*first, *chen(n, k - 1, lo + m), ("restore", lo), *keep)
+
+
+# %% NumPy cuts, and the schedule itself is returned
+import numpy as np
+
+
+def chen(n, k):
+    parts = np.array_split(np.arange(n), k)
+    out = []
+    for p in parts[:-1]:
+        out += [("keep input", p[0])] + [("forward", i) for i in p[1:]]
+    for j, p in reversed(list(enumerate(parts))):
+        if j < k - 1:
+            out.append(("restore", p[0]))
+        out += [("keep all", i) for i in p] + [("backward", i) for i in p[::-1]]
+    return ck.Schedule(n, [(kind, int(i)) for kind, i in out])
+
+
+# %% NumPy's whole numbers
+import numpy as np
+
+
+def chen(n, k):
+    parts = np.array_split(np.arange(n), k)
+    out = []
+    for p in parts[:-1]:
+        out += [("keep input", p[0])] + [("forward", i) for i in p[1:]]
+    for j, p in reversed(list(enumerate(parts))):
+        if j < k - 1:
+            out.append(("restore", p[0]))
+        out += [("keep all", i) for i in p] + [("backward", i) for i in p[::-1]]
+    return out

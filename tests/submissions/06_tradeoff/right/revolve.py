@@ -62,3 +62,25 @@ def revolve(n, slots):
         return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
+
+
+# %% the schedule itself is returned
+def revolve(n, slots):
+    def cut(l, s):
+        if s == 1:
+            return l - 1
+        return min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s))
+
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        mid = lo + cut(hi - lo, s)
+        return [
+            ("keep input", lo),
+            *(("forward", i) for i in range(lo + 1, mid)),
+            *reverse(mid, hi, s - 1),
+            ("restore", lo),
+            *reverse(lo, mid, s),
+        ]
+
+    return ck.Schedule(n, reverse(0, n, slots))

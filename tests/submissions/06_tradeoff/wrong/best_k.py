@@ -10,7 +10,7 @@ def best_k(n, checkpoint, stage):
     return k, k * checkpoint + -(-n // k) * stage
 
 
-# %% a k beside it may be better
+# %% another k may be better
 def best_k(n, checkpoint, stage):
     k = min(n, round((n * stage / checkpoint) ** 0.5))
     return k, k * checkpoint + -(-n // k) * stage
@@ -66,3 +66,24 @@ def best_k(n, checkpoint, stage):
 # %% k, peak: k and peak are in the other order
 def best_k(n, checkpoint, stage):
     return min((k * checkpoint + -(-n // k) * stage, k) for k in range(1, n + 1))
+
+
+# %% one stage too many where k divides n
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + (n // k + 1) * stage for k in range(1, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]
+
+
+# %% Two numbers are asked
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(1, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k
+
+
+# %% One checkpoint is missing
+def best_k(n, checkpoint, stage):
+    peaks = {k: (k - 1) * checkpoint + -(-n // k) * stage for k in range(1, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]

@@ -88,3 +88,41 @@ def extra_forwards(l, s):
     while comb(s + r, s) < l:
         r
     return r * l - (comb(s + r, s + 1) if r else 0)
+
+
+# %% s over t, in Pascal's triangle
+def beta(s, t):
+    return comb(s, t)
+
+
+def extra_forwards(l, s):  # noqa: E741
+    r = 0
+    while beta(s, r) < l:
+        r += 1
+    return r * l - beta(s + 1, r - 1) if r else 0
+
+
+# %% all s slots are free again
+def beta(s, t):
+    return comb(s + t, s)
+
+
+@cache
+def extra_forwards(l, s):  # noqa: E741
+    if l == 1:
+        return 0
+    if s == 0:
+        return inf
+    return min(k + extra_forwards(l - k, s - 1) + extra_forwards(k, s - 1) for k in range(1, l))
+
+
+# %% without a slot t is infinite
+def beta(s, t):
+    return comb(s + t, s)
+
+
+@cache
+def extra_forwards(l, s):  # noqa: E741
+    if l == 1:
+        return 0
+    return min(k + extra_forwards(l - k, s - 1) + extra_forwards(k, s) for k in range(1, l))

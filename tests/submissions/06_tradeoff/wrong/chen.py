@@ -96,3 +96,92 @@ def chen(n, k):
         actions += [("keep all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
+
+
+# %% k = 1
+def chen(n, k):
+    m, more = divmod(n, k)
+    edges = [0]
+    for i in range(k):
+        edges.append(edges[-1] + m + (i < more))
+    assert k > 1
+    parts = list(pairwise(edges))
+    actions = []
+    for lo, hi in parts[:-1]:
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(parts):
+        if hi < n:
+            actions.append(("restore", lo))
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% a chunk of its own
+def chen(n, k):
+    m = n // k
+    edges = [*range(0, n, m), n]
+    parts = list(pairwise(edges))
+    actions = []
+    for lo, hi in parts[:-1]:
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(parts):
+        if hi < n:
+            actions.append(("restore", lo))
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% The first chunk has the whole rest
+def chen(n, k):
+    m, more = divmod(n, k)
+    edges = [0]
+    for i in range(k):
+        edges.append(edges[-1] + m + (i == 0) * more)
+    parts = list(pairwise(edges))
+    actions = []
+    for lo, hi in parts[:-1]:
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(parts):
+        if hi < n:
+            actions.append(("restore", lo))
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% Every stage keeps its input
+def chen(n, k):
+    m, more = divmod(n, k)
+    edges = [0]
+    for i in range(k):
+        edges.append(edges[-1] + m + (i < more))
+    parts = list(pairwise(edges))
+    actions = []
+    for lo, hi in parts[:-1]:
+        actions += [("keep input", lo)] + [("keep input", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(parts):
+        if hi < n:
+            actions.append(("restore", lo))
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% k is the number of chunks
+def chen(n, k):
+    m, more = divmod(n, -(-n // k))
+    edges = [0]
+    for i in range(-(-n // k)):
+        edges.append(edges[-1] + m + (i < more))
+    parts = list(pairwise(edges))
+    actions = []
+    for lo, hi in parts[:-1]:
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(parts):
+        if hi < n:
+            actions.append(("restore", lo))
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions

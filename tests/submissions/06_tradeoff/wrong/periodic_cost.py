@@ -56,7 +56,7 @@ def periodic_cost(n, k, keep_chunk):
     return {"forwards": n - m + k * m * (m - 1) // 2, "peak": k + 2}
 
 
-# %% no 'peak'
+# %% A dict is asked
 def periodic_cost(n, k, keep_chunk):
     m = n // k
     return {"forwards": 2 * n - m if keep_chunk else n - m + k * m * (m + 1) // 2}
@@ -66,3 +66,35 @@ def periodic_cost(n, k, keep_chunk):
 def periodic_cost(n, k, keep_chunk):
     cost = ck.periodic(n, k, keep_chunk).cost()
     return {"forwards": cost.forwards, "peak": cost.peak}
+
+
+# %% there are k of them
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"forwards": 2 * n - m, "peak": k + m}
+    return {"forwards": n - m + m * (m + 1) // 2, "peak": k + 2}
+
+
+# %% The two numbers are exchanged
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"peak": 2 * n - m, "forwards": k + m}
+    return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}
+
+
+# %% A dict is asked
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return 2 * n - m, k + m
+    return n - m + k * m * (m + 1) // 2, k + 2
+
+
+# %% there all k checkpoints are alive
+def periodic_cost(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return {"forwards": 2 * n - m, "peak": m + 1}
+    return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}

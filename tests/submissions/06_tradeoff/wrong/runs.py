@@ -73,3 +73,72 @@ def count_runs(schedule, layers, x):
         layer.register_forward_hook(lambda *_: runs.append(1))
     ck.execute(schedule, layers, x).sum().backward()
     return len(runs)
+
+
+# %% A backward hook counts backwards
+def predict_runs(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return [2] * (n - m) + [1] * m
+    return [m - i % m + (i < n - m) for i in range(n)]
+
+
+def count_runs(schedule, layers, x):
+    runs = [0] * len(layers)
+    handles = []
+    for i, layer in enumerate(layers):
+
+        def hook(module, args, output, i=i):
+            runs[i] += 1
+
+        handles.append(layer.register_full_backward_hook(hook))
+    ck.execute(schedule, layers, x).sum().backward()
+    for handle in handles:
+        handle.remove()
+    return runs
+
+
+# %% chunks of k stages
+def predict_runs(n, k, keep_chunk):
+    m = k
+    if keep_chunk:
+        return [2] * (n - m) + [1] * m
+    return [m - i % m + (i < n - m) for i in range(n)]
+
+
+def count_runs(schedule, layers, x):
+    runs = [0] * len(layers)
+    handles = []
+    for i, layer in enumerate(layers):
+
+        def hook(module, args, output, i=i):
+            runs[i] += 1
+
+        handles.append(layer.register_forward_hook(hook))
+    ck.execute(schedule, layers, x).sum().backward()
+    for handle in handles:
+        handle.remove()
+    return runs
+
+
+# %% an entry is asked for each
+def predict_runs(n, k, keep_chunk):
+    m = n // k
+    if keep_chunk:
+        return [2] * (n - m) + [1] * m
+    return [m - i % m + (i < n - m) for i in range(m)]
+
+
+def count_runs(schedule, layers, x):
+    runs = [0] * len(layers)
+    handles = []
+    for i, layer in enumerate(layers):
+
+        def hook(module, args, output, i=i):
+            runs[i] += 1
+
+        handles.append(layer.register_forward_hook(hook))
+    ck.execute(schedule, layers, x).sum().backward()
+    for handle in handles:
+        handle.remove()
+    return runs

@@ -8,3 +8,16 @@ def first_choice(best, s, t, m, f, b, x, xbar):
         if m >= x[u]:
             least = min(least, forwards + best(s, u - 1, m) + best(u, t, m - x[u]))
     return least
+
+
+# %% the chapter's own lines
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [(inf, s)]
+    if m >= xbar[s]:
+        rest = best(s + 1, t, m - xbar[s]) if s < t else 0
+        ways.append((f[s] + rest + b[s], s))
+    for u in range(s + 1, t + 1):
+        if m >= x[u]:
+            right, left = best(u, t, m - x[u]), best(s, u - 1, m)
+            ways.append((sum(f[s:u]) + right + left, u))
+    return min(ways)[0]

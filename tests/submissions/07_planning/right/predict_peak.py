@@ -21,3 +21,12 @@ def predict_peak(x, xbar, starts):
         end = start
         inputs.pop()
     return peak
+
+
+# %% without its last segment it is a shorter chain
+def predict_peak(x, xbar, starts):
+    if not starts:
+        return 0
+    last = starts[-1]
+    now = sum(x[start] for start in starts) + sum(xbar[last:])
+    return max(now, predict_peak(x[: last + 1], xbar[:last], starts[:-1]))

@@ -94,3 +94,63 @@ def breaker(x, xbar):
         if best is None or peak < best[1]:
             best = i, peak
     return best
+
+
+# %% the stage comes first, then the bytes
+def breaker(x, xbar):
+    n = len(xbar)
+    peaks = []
+    for stage in range(n):
+        changed = [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]]
+        peaks.append((predict_peak(x, changed, list(range(0, n, round(n**0.5)))), stage))
+    return min(peaks)
+
+
+# %% expected two numbers, (stage, nbytes)
+def breaker(x, xbar):
+    n = len(xbar)
+    peaks = []
+    for stage in range(n):
+        changed = [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]]
+        peaks.append((predict_peak(x, changed, list(range(0, n, round(n**0.5)))), stage))
+    return min(peaks)[1]
+
+
+# %% Is a `return` missing?
+def breaker(x, xbar):
+    n = len(xbar)
+    peaks = []
+    for stage in range(n):
+        changed = [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]]
+        peaks.append((predict_peak(x, changed, list(range(0, n, round(n**0.5)))), stage))
+    min(peaks)
+
+
+# %% take the smallest of the peaks
+def breaker(x, xbar):
+    n = len(xbar)
+    peaks = []
+    for stage in range(n):
+        changed = [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]]
+        peaks.append((predict_peak(x, changed, list(range(0, n, round(n**0.5)))), stage))
+    return max(peaks)[::-1]
+
+
+# %% had three stages
+def breaker(x, xbar):
+    n = len(xbar)
+    peaks = []
+    for stage in range(n):
+        changed = [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]]
+        peaks.append((predict_peak(x, changed, list(range(0, n, 3))), stage))
+    return min(peaks)[::-1]
+
+
+# %% for a run that keeps everything. The chain runs
+def breaker(x, xbar):
+    n = len(xbar)
+    peaks = []
+    for stage in range(n):
+        changed = [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]]
+        peaks.append((x[0] + sum(changed), stage))
+    return min(peaks)[::-1]

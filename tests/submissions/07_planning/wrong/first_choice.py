@@ -69,3 +69,80 @@ def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
     return min(ways) if min(ways) < inf else None
+
+
+# %% One forward too few
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s : u - 1]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% not x[u - 1]
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u - 1]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% has it already
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) + b[s] for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% not x[s] as well
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s] - x[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% u goes from s + 1 to t
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s, t + 1)]
+    return min(ways)
+
+
+# %% only checkpoints were tried
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [inf]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% >= and not >
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s] if m > xbar[s] else inf]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1) if m > x[u]]
+    return min(ways)
+
+
+# %% expected one number: the time alone
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways), s
+
+
+# %% Is a `return` missing?
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    min(ways)
+
+
+# %% The shorter chains were solved anew
+def first_choice(best, s, t, m, f, b, x, xbar):
+    @cache
+    def time(s, t, m):
+        if m < 0:
+            return inf
+        if s > t:
+            return 0
+        ways = [f[s] + time(s + 1, t, m - xbar[s]) + b[s]]
+        return min(ways + [sum(f[s:u]) + time(u, t, m - x[u]) + time(s, u - 1, m) for u in range(s + 1, t + 1)])
+
+    return time(s, t, m)

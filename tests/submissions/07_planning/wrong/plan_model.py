@@ -41,7 +41,7 @@ def plan_model(stages, x, budget):
     return ck.plan(stages, x, budget).module
 
 
-# %% wide in the middle, a funnel: This is planned with the profile's seconds
+# %% wide and narrow in turn, a funnel: This is planned with times that are not FLOPs
 def plan_model(stages, x, budget):
     return ck.plan(stages, x, budget).schedule
 
@@ -80,3 +80,38 @@ def plan_model(stages, x, budget):
     costs = ck.profile_chain(stages, x)
     flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
     return ck.optimal(replace(costs, ftime=flops), int(0.9 * budget))
+
+
+# %% These are not the FLOPs of a block
+def plan_model(stages, x, budget):
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * d * h for d, h, _ in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
+
+
+# %% These are not the FLOPs of a block
+def plan_model(stages, x, budget):
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * h * k for _, h, k in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
+
+
+# %% These are not the FLOPs of a block
+def plan_model(stages, x, budget):
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * d * k for d, _, k in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
+
+
+# %% These are not the FLOPs of a block
+def plan_model(stages, x, budget):
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * d * h * k for d, h, k in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
+
+
+# %% was added to the budget
+def plan_model(stages, x, budget):
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * (d * h + h * k) for d, h, k in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget + x.nbytes)

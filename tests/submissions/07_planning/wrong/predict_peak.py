@@ -62,3 +62,66 @@ def predict_peak(x, xbar, starts):
         kept += x[a]
         peaks.append(kept + sum(xbar[a:e]) + x[e])
     return max(peaks)
+
+
+# %% Outputs were added to xbar
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[i] for i in starts[: j + 1]) + sum(xbar[s:e]) + sum(x[s + 1 : e + 1]) for j, (s, e) in parts)
+
+
+# %% Here its output, x[start + 1], was counted
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[i + 1] for i in starts[: j + 1]) + sum(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% the first entries of x were added up
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[: j + 1]) + sum(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% later ones are gone
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[i] for i in starts[j:]) + sum(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% one stage of the next segment was added
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[i] for i in starts[: j + 1]) + sum(xbar[s : e + 1]) for j, (s, e) in parts)
+
+
+# %% The last segment is missing
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max((sum(x[i] for i in starts[: j + 1]) + sum(xbar[s:e]) for j, (s, e) in parts[:-1]), default=0)
+
+
+# %% not all of them together
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return sum(sum(x[i] for i in starts[: j + 1]) + sum(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% not the largest of them
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[i] for i in starts[: j + 1]) + max(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% the peak is the largest
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return min(sum(x[i] for i in starts[: j + 1]) + sum(xbar[s:e]) for j, (s, e) in parts)

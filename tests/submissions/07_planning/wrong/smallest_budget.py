@@ -89,3 +89,110 @@ def smallest_budget(x, xbar, allowed):
         return min(ways)
 
     return x[0] + need(0, len(xbar) - 1)
+
+
+# %% A single stage needs memory
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s >= t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t)]
+        for u in range(s + 1, t + 1):
+            if u in allowed:
+                ways.append(max(x[u] + need(u, t), need(s, u - 1)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% A checkpoint at t, the last stage
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t)]
+        for u in range(s + 1, t):
+            if u in allowed:
+                ways.append(max(x[u] + need(u, t), need(s, u - 1)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% Any stage may keep everything
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t) if s == t or s in allowed else inf]
+        for u in range(s + 1, t + 1):
+            if u in allowed:
+                ways.append(max(x[u] + need(u, t), need(s, u - 1)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% u itself must be in allowed
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t)]
+        for u in range(s + 1, t + 1):
+            if u - 1 in allowed:
+                ways.append(max(x[u] + need(u, t), need(s, u - 1)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% x[s] was added again
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + x[s] + need(s + 1, t)]
+        for u in range(s + 1, t + 1):
+            if u in allowed:
+                ways.append(max(x[u] + need(u, t), need(s, u - 1)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% x[s] was added again
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t)]
+        for u in range(s + 1, t + 1):
+            if u in allowed:
+                ways.append(max(x[u] + need(u, t), x[s] + need(s, u - 1)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% Here gradients are free
+def smallest_budget(x, xbar, allowed):
+    n = len(xbar)
+    try:
+        ck.optimal(ck.Costs([1] * n, [1] * n, x, xbar), 0)
+    except ck.CkptError as error:
+        return error.smallest
+
+
+# %% may have checkpoints of its own
+def smallest_budget(x, xbar, allowed):
+    ways = [[0]]
+    for u in sorted(allowed - {0}):
+        ways += [[*starts, u] for starts in ways]
+    return min(predict_peak(x, xbar, starts) for starts in ways)

@@ -13,3 +13,11 @@ def attend(q, k, v, mask, p):
     probabilities = torch.nn.functional.softmax(scores, dim=-1)
     dropped = torch.ops.aten.native_dropout(probabilities, p, True)[0] if p else probabilities
     return torch.matmul(dropped, v)
+
+
+# %% a mask of its own, as booleans
+def attend(q, k, v, mask, p):
+    y = torch.einsum("nsd,ntd->nst", q, k).mul_(q.shape[-1] ** -0.5).add_(mask).softmax(-1)
+    if p:
+        y = y.masked_fill(torch.rand_like(y) < p, 0) / (1 - p)
+    return torch.einsum("nst,ntd->nsd", y, v)

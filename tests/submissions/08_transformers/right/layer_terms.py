@@ -36,3 +36,16 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
         "qkv": 4 * x,
         "norms": 2 * x,
     }
+
+
+# %% tensors of one number
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return {name: torch.tensor(nbytes) for name, nbytes in found.items()}

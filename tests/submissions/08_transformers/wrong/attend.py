@@ -71,3 +71,113 @@ def attend(q, k, v, mask, p):
 def attend(q, k, v, mask, p):
     y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
     return (y.masked_fill(torch.rand_like(y) > p, 0).div(1 - p) if p else y) @ v
+
+
+# %% multiplied by √d
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** 0.5 + mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% divided by √s
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT / q.shape[1] ** 0.5 + mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% The mask is added to the scores: it is 0
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5 * mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% in front of softmax
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    y = scores.softmax(-1) + mask
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% A tensor of one number is kept
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT / torch.sqrt(torch.tensor(q.shape[-1])) + mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% Copies are kept
+def attend(q, k, v, mask, p):
+    scores = q.contiguous() @ k.contiguous().mT / q.shape[-1] ** 0.5 + mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% in another dtype than q's
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5 + mask
+    y = scores.float().softmax(-1).to(q.dtype)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% Softmax by hand
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5 + mask
+    y = scores.exp() / scores.exp().sum(-1, keepdim=True)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y @ v
+
+
+# %% The share that is dropped is not p
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5 + mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, 0.1, True)[0] if p else y
+    return y @ v
+
+
+# %% The product with V is missing
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5 + mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    return y
+
+
+# %% Is a `return` missing?
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5 + mask
+    y = scores.softmax(-1)
+    y = torch.native_dropout(y, p, True)[0] if p else y
+    y @ v
+
+
+# %% it drops probabilities, not scores
+def attend(q, k, v, mask, p):
+    scores = q @ k.mT * q.shape[-1] ** -0.5 + mask
+    scores = torch.native_dropout(scores, p, True)[0] if p else scores
+    return scores.softmax(-1) @ v
+
+
+# %% it drops probabilities, not outputs
+def attend(q, k, v, mask, p):
+    y = (q @ k.mT * q.shape[-1] ** -0.5 + mask).softmax(-1) @ v
+    return torch.native_dropout(y, p, True)[0] if p else y
+
+
+# %% That is a checkpoint
+def attend(q, k, v, mask, p):
+    def again(q, k, v, mask):
+        y = (q @ k.mT * q.shape[-1] ** -0.5 + mask).softmax(-1)
+        return (torch.native_dropout(y, p, True)[0] if p else y) @ v
+
+    return torch.utils.checkpoint.checkpoint(again, q, k, v, mask, use_reentrant=False)

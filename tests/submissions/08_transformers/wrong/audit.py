@@ -89,3 +89,89 @@ def audit(number, layers, width, ffn, tokens):
             if f"{times * hidden / nbytes:.{decimals}f}" == number:
                 means = f"{what}, {unit}"
     return {"hidden_gib": hidden / 2**30, "swiglu_gib": 16 * tokens * ffn / 2**30, "means": means}
+
+
+# %% That is too generous
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    for what, k in {"one layer": 1, "all layers": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if abs(k * hidden / size - float(number)) < 0.01 * float(number):
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% near is not equal
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    for what, k in {"one layer": 1, "all layers": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if abs(k * hidden / size - float(number)) < 0.5:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% spell it as in the task
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    decimals = len(number.split(".")[1])
+    for what, k in {"one layer": 1, "all layers": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{k * hidden / size:.{decimals}f}" == number:
+                means = f"{unit}, {what}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% wrong way round
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    decimals = len(number.split(".")[1])
+    for what, k in {"all layers": 1, "one layer": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{k * hidden / size:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% the answer is "neither"
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, None
+    decimals = len(number.split(".")[1])
+    for what, k in {"one layer": 1, "all layers": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{k * hidden / size:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden / 2**30, "swiglu_gib": 8 * tokens * ffn / 2**30, "means": means}
+
+
+# %% That is in bytes
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    decimals = len(number.split(".")[1])
+    for what, k in {"one layer": 1, "all layers": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{k * hidden / size:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden, "swiglu_gib": 8 * tokens * ffn, "means": means}
+
+
+# %% This one was rounded
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    decimals = len(number.split(".")[1])
+    for what, k in {"one layer": 1, "all layers": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{k * hidden / size:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": round(hidden / 2**30, 2), "swiglu_gib": round(8 * tokens * ffn / 2**30, 2), "means": means}
+
+
+# %% not with //
+def audit(number, layers, width, ffn, tokens):
+    hidden, means = 8 * tokens * width, "neither"
+    decimals = len(number.split(".")[1])
+    for what, k in {"one layer": 1, "all layers": layers}.items():
+        for unit, size in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{k * hidden / size:.{decimals}f}" == number:
+                means = f"{what}, {unit}"
+    return {"hidden_gib": hidden // 2**30, "swiglu_gib": 8 * tokens * ffn // 2**30, "means": means}

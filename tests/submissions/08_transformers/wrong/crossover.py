@@ -60,3 +60,85 @@ def crossover(layers, h, a, s, n):
 # %% batch: The dict that was returned lacks this entry
 def crossover(layers, h, a, s, n):
     return {"tokens": 34 * h // (5 * a) + 1, "vocabulary": layers * h // 3 + 1}
+
+
+# %% A whole number was asked
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {"tokens": 34 * h / (5 * a), "batch": 16 * n / (layers * layer), "vocabulary": layers * h / 3}
+
+
+# %% 34h over 5a
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {"tokens": 5 * h // (34 * a) + 1, "batch": 16 * n // (layers * layer) + 1, "vocabulary": layers * h // 3 + 1}
+
+
+# %% only while the update runs
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {"tokens": 34 * h // (5 * a) + 1, "batch": 22 * n // (layers * layer) + 1, "vocabulary": layers * h // 3 + 1}
+
+
+# %% 12 for the optimizer
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {"tokens": 34 * h // (5 * a) + 1, "batch": 20 * n // (layers * layer) + 1, "vocabulary": layers * h // 3 + 1}
+
+
+# %% not its input alone
+def crossover(layers, h, a, s, n):
+    return {
+        "tokens": 34 * h // (5 * a) + 1,
+        "batch": 16 * n // (layers * 2 * s * h) + 1,
+        "vocabulary": layers * h // 3 + 1,
+    }
+
+
+# %% activations have 2 bytes
+def crossover(layers, h, a, s, n):
+    return {
+        "tokens": 34 * h // (5 * a) + 1,
+        "batch": 16 * n // (layers * (66 * s * h + 9 * a * s * s)) + 1,
+        "vocabulary": layers * h // 3 + 1,
+    }
+
+
+# %% logits have 2 bytes each
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {
+        "tokens": 34 * h // (5 * a) + 1,
+        "batch": 16 * n // (layers * layer) + 1,
+        "vocabulary": 2 * layers * h // 12 + 1,
+    }
+
+
+# %% 6 bytes for the three of them
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {
+        "tokens": 34 * h // (5 * a) + 1,
+        "batch": 16 * n // (layers * layer) + 1,
+        "vocabulary": 2 * layers * h // 3 + 1,
+    }
+
+
+# %% the last norm is no part of a layer
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {
+        "tokens": 34 * h // (5 * a) + 1,
+        "batch": 16 * n // (layers * layer) + 1,
+        "vocabulary": (2 * layers * h + 4 * h) // 6 + 1,
+    }
+
+
+# %% Tokens stand on both sides
+def crossover(layers, h, a, s, n):
+    layer = 34 * s * h + 5 * a * s * s
+    return {
+        "tokens": 34 * h // (5 * a) + 1,
+        "batch": 16 * n // (layers * layer) + 1,
+        "vocabulary": 2 * layers * s * h // 6 + 1,
+    }

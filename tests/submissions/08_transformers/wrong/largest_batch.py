@@ -50,3 +50,104 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
     return 0 if nbytes < 22 * n else (nbytes - 14 * n) / (layers * layer + 4 * s * h + 6 * s * v)
+
+
+# %% exactly as much as the card has does fit
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n >= nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% If the update does not fit
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return -1
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% Master weights have 4 bytes
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    return max(0, (nbytes - 10 * n) // one)
+
+
+# %% Their elements were counted
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 3 * s * v
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% not for each layer
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * (layer + 4 * s * h) + 6 * s * v
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% they grow with the batch
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer
+    return max(0, (nbytes - 14 * n - 4 * s * h - 6 * s * v) // one)
+
+
+# %% The square has s twice
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% none the square besides
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% Full recomputation keeps each layer's input
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% no layer is recomputed yet
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    if strategy == "full":
+        one += 34 * s * h + 5 * a * s * s
+    return max(0, (nbytes - 14 * n) // one)
+
+
+# %% Is a `return` missing?
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    if 22 * n > nbytes:
+        return 0
+    layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    one = layers * layer + 4 * s * h + 6 * s * v
+    max(0, (nbytes - 14 * n) // one)

@@ -133,3 +133,159 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 # %% returned a list, expected a dict with 'norms', 'qkv'
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     return [2 * itemsize * s * b * h, 4 * itemsize * s * b * h]
+
+
+# %% Q, K and V are missing
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"qkv": e * sbh}
+
+
+# %% Two were counted of four
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"qkv": 2 * e * sbh}
+
+
+# %% softmax's output alone
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"square": e * a * s * s * b}
+
+
+# %% The scores themselves are not kept
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"square": (3 * e + 1) * a * s * s * b}
+
+
+# %% not for each of the h numbers
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"square": (2 * e + 1) * h * s * s * b}
+
+
+# %% not none
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"mlp": (e + 1) * sbh + (2 * e * s * b * ffn if activation == "gelu" else 0)}
+
+
+# %% Nobody keeps the output of narrow
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"mlp": (2 * e + 1) * sbh + wide * e * s * b * ffn}
+
+
+# %% That is the table's 19 sbh
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"mlp": 19 * sbh}
+
+
+# %% the projection's is missing
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"projection": sbh}
+
+
+# %% The projection's input is h wide
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found | {"projection": (3 * e + 1) * sbh}
+
+
+# %% Elements were counted
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = 1, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return found
+
+
+# %% for each of the sbh elements
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
+    found = {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": (2 * e + 1) * a * s * s * b,
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
+    }
+    return {name: nbytes / sbh for name, nbytes in found.items()}

@@ -7,3 +7,16 @@ def price(b, m, inner, k, itemsize):
         z = torch.bmm(x, y)
     flops = counter.get_total_flops()
     return flops, z.numel() * itemsize, 2 * inner / itemsize
+
+
+# %% a list, and a fraction
+def price(b, m, inner, k, itemsize):
+    from fractions import Fraction
+
+    return [2 * b * m * inner * k, b * m * k * itemsize, Fraction(2 * inner, itemsize)]
+
+
+# %% tensors with one element each
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = torch.tensor(2 * b * m * inner * k), torch.tensor(b * m * k * itemsize)
+    return flops, nbytes, flops / nbytes

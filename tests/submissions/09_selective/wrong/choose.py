@@ -55,3 +55,50 @@ def choose(costs, budget):
     every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
     fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
     return list(max(fitting, key=lambda c: sum(costs[i][0] for i in c)))
+
+
+# %% room for all, or for none: There is room for all of them
+def choose(costs, budget):
+    every = [c for n in range(len(costs)) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
+
+
+# %% the empty choice is one, too
+def choose(costs, budget):
+    every = [c for n in range(1, len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
+
+
+# %% Nothing is kept, though there is room
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(min(fitting, key=lambda c: (sum(costs[i][0] for i in c), sum(costs[i][1] for i in c))))
+
+
+# %% indices into a list that was sorted
+def choose(costs, budget):
+    costs.sort(key=lambda cost: -cost[0] / cost[1])
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
+
+
+# %% Indices count from 0
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return [1 + i for i in max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c)))]
+
+
+# %% choose returned None: is a `return` missing?
+def choose(costs, budget):
+    print(costs, budget)
+
+
+# %% some of many: fewest FLOPs recomputed
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    return list(max((c for c in every if sum(costs[i][1] for i in c) <= budget), key=len))

@@ -1,4 +1,4 @@
-# %% Two things do that in silence
+# %% Three things do that in silence
 policy_a = broken_a
 policy_b = lambda ctx, op, *args, **kwargs: op in PRODUCTS and ctx.op_output.nbytes >= LARGE
 
@@ -62,3 +62,32 @@ def policy_b(ctx, op, *args, **kwargs):
 # %% policy b: Only some of the products are kept
 def policy_b(ctx, op, *args, **kwargs):
     return op.overloadpacket in (aten.addmm, aten.bmm, aten.baddbmm) and ctx.op_output.nbytes >= LARGE
+
+
+# %% policy a: Products are recomputed, and everything else is kept
+def policy_a(ctx, op, *args, **kwargs):
+    return CheckpointPolicy.PREFER_RECOMPUTE if op.overloadpacket in PRODUCTS else CheckpointPolicy.MUST_SAVE
+
+
+# %% policy a: Only large results are kept
+def policy_a(ctx, op, *args, **kwargs):
+    if op.overloadpacket in PRODUCTS and ctx.op_output.nbytes >= LARGE:
+        return CheckpointPolicy.MUST_SAVE
+    return CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% policy b: The bytes of an argument were asked for
+def policy_b(ctx, op, *args, **kwargs):
+    if op.overloadpacket in PRODUCTS and args[0].nbytes >= LARGE:
+        return CheckpointPolicy.MUST_SAVE
+    return CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% a policy that returns no verdict
+def policy_a(ctx, op, *args, **kwargs):
+    CheckpointPolicy.MUST_SAVE if op.overloadpacket in PRODUCTS else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% policy b: error: not answered yet
+def policy_b(ctx, op, *args, **kwargs):
+    raise NotImplementedError()

@@ -76,3 +76,23 @@ def policy_for(segment, args, budget):
     dear = sorted((i for i, c in enumerate(costs) if c.flops), key=lambda i: -costs[i].flops)[:3]
     asked = count()
     return lambda ctx, op, *args, **kwargs: next(asked) in dear
+
+
+# %% is the verdict on the chosen ones MUST_SAVE
+def policy_for(segment, args, budget):
+    costs = segment_costs(segment, *args)
+    places = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
+    kept = {places[i] for i in choose([(costs[i].flops, costs[i].nbytes) for i in places], budget)}
+    asked = count()
+
+    def policy(ctx, op, *args, **kwargs):
+        return CheckpointPolicy.MUST_CPU_OFFLOAD if next(asked) in kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return policy
+
+
+# %% works inside ck.selective alone
+def policy_for(segment, args, budget):
+    from ckptlib.recompute.selective import by_budget
+
+    return by_budget(budget, segment, *args)

@@ -73,3 +73,78 @@ def predict(rows, widths, kept, ends, itemsize):
     nbytes = sum(rows * widths[i + 1] * itemsize for i in layers if i in kept)
     nbytes += sum(rows * width * itemsize for width in widths[1:-1])
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+
+
+# %% Those are elements
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+    return sum(rows * widths[i + 1] for i in layers if i in kept), flops
+
+
+# %% FLOPs and bytes have changed places
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+    return flops, sum(rows * widths[i + 1] * itemsize for i in layers if i in kept)
+
+
+# %% Biases count 0
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    flops = sum(rows * (2 * widths[i] + 1) * widths[i + 1] for i in layers if i not in kept)
+    return sum(rows * widths[i + 1] * itemsize for i in layers if i in kept), flops
+
+
+# %% Was backward counted
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    flops = sum(6 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+    return sum(rows * widths[i + 1] * itemsize for i in layers if i in kept), flops
+
+
+# %% The first layer has the number 0, not 1
+def predict(rows, widths, kept, ends, itemsize):
+    nbytes = flops = 0
+    for i in range(1, len(widths) - (0 if ends == "gelu" else 1)):
+        if i in kept:
+            nbytes += rows * widths[i] * itemsize
+        else:
+            flops += 2 * rows * widths[i - 1] * widths[i]
+    return nbytes, flops
+
+
+# %% The segment's input was counted
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+    return rows * itemsize * (widths[0] + sum(widths[i + 1] for i in layers if i in kept)), flops
+
+
+# %% ends in GELU: The segment's output was counted
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+    nbytes = rows * itemsize * sum(widths[i + 1] for i in layers if i in kept)
+    return nbytes + (rows * itemsize * widths[-1] if ends == "gelu" else 0), flops
+
+
+# %% Kept and recomputed have changed places
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i in kept)
+    return sum(rows * widths[i + 1] * itemsize for i in layers if i not in kept), flops
+
+
+# %% its FLOPs are not there to be subtracted
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - 1)
+    flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+    if ends == "linear":
+        flops -= 2 * rows * widths[-2] * widths[-1]
+    return sum(rows * widths[i + 1] * itemsize for i in kept), flops
+
+
+# %% returned None. Is a `return` missing?
+def predict(rows, widths, kept, ends, itemsize):
+    print(rows * itemsize * sum(widths[i + 1] for i in kept))

@@ -39,3 +39,31 @@ def price(b, m, inner, k, itemsize):
 def price(b, m, inner, k, itemsize):
     flops, nbytes = 2 * b * m * inner * k, b * m * k * itemsize
     return flops, nbytes, flops // nbytes
+
+
+# %% bytes, FLOPs per byte: Those are the factors' bytes besides the result's
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * b * m * inner * k, b * (m * inner + inner * k + m * k) * itemsize
+    return flops, nbytes, flops / nbytes
+
+
+# %% FLOPs, FLOPs per byte: One addition fewer for each result
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = b * m * k * (2 * inner - 1), b * m * k * itemsize
+    return flops, nbytes, flops / nbytes
+
+
+# %% FLOPs and bytes have changed places
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * b * m * inner * k, b * m * k * itemsize
+    return nbytes, flops, flops / nbytes
+
+
+# %% returned None. Is a `return` missing?
+def price(b, m, inner, k, itemsize):
+    print(2 * b * m * inner * k, b * m * k * itemsize, 2 * inner / itemsize)
+
+
+# %% three numbers were asked for
+def price(b, m, inner, k, itemsize):
+    return 2 * b * m * inner * k, b * m * k * itemsize

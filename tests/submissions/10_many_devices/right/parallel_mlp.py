@@ -36,3 +36,16 @@ def parallel_mlp(x, a, b, bias):
         return dx
 
     return Sum.apply(F.gelu(border(torch.clone, summed)(x) @ a.T) @ b.T, bias)
+
+
+# %% a hook on x, and the others' part added as a constant
+def parallel_mlp(x, a, b, bias):
+    def summed(t):
+        t = t.detach().clone()
+        dist.all_reduce(t)
+        return t
+
+    x = x.view_as(x)
+    x.register_hook(summed)
+    y = F.gelu(x @ a.T) @ b.T
+    return y + (summed(y) - y.detach()) + bias

@@ -155,3 +155,117 @@ class Gather(torch.autograd.Function):
     def backward(ctx, dy):
         dist.all_reduce(dy)
         return dy.chunk(dist.get_world_size(), ctx.dim)[dist.get_rank()], None
+
+
+# %% another dim: y is not moved back
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        x = x.movedim(dim, 0).contiguous()
+        y = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
+        dist.all_gather_single(y, x)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.movedim(ctx.dim, 0).contiguous()
+        dx = dy.new_empty(len(dy) // dist.get_world_size(), *dy.shape[1:])
+        dist.reduce_scatter_single(dx, dy)
+        return dx.movedim(0, ctx.dim), None
+
+
+# %% another dim: dx is not moved back
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        x = x.movedim(dim, 0).contiguous()
+        y = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
+        dist.all_gather_single(y, x)
+        return y.movedim(0, dim)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.movedim(ctx.dim, 0).contiguous()
+        dx = dy.new_empty(len(dy) // dist.get_world_size(), *dy.shape[1:])
+        dist.reduce_scatter_single(dx, dy)
+        return dx, None
+
+
+# %% view and reshape move no dimension
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        y = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
+        dist.all_gather_single(y, x)
+        return y.view(*x.shape[:dim], -1, *x.shape[dim + 1 :])
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.movedim(ctx.dim, 0).contiguous()
+        dx = dy.new_empty(len(dy) // dist.get_world_size(), *dy.shape[1:])
+        dist.reduce_scatter_single(dx, dy)
+        return dx.movedim(0, ctx.dim), None
+
+
+# %% Copies of this rank's own piece
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        return torch.cat([x] * dist.get_world_size(), dim)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.movedim(ctx.dim, 0).contiguous()
+        dx = dy.new_empty(len(dy) // dist.get_world_size(), *dy.shape[1:])
+        dist.reduce_scatter_single(dx, dy)
+        return dx.movedim(0, ctx.dim), None
+
+
+# %% rank 0's comes first, on every rank
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        pieces = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(pieces, x)
+        return torch.cat(pieces[::-1], dim)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.movedim(ctx.dim, 0).contiguous()
+        dx = dy.new_empty(len(dy) // dist.get_world_size(), *dy.shape[1:])
+        dist.reduce_scatter_single(dx, dy)
+        return dx.movedim(0, ctx.dim), None
+
+
+# %% backward, another dim, three ranks: error: TypeError: backward is not written yet
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        x = x.movedim(dim, 0).contiguous()
+        y = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
+        dist.all_gather_single(y, x)
+        return y.movedim(0, dim)
+
+
+# %% backward returned None as the gradient of x
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        x = x.movedim(dim, 0).contiguous()
+        y = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
+        dist.all_gather_single(y, x)
+        return y.movedim(0, dim)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.movedim(ctx.dim, 0).contiguous()
+        dx = dy.new_empty(len(dy) // dist.get_world_size(), *dy.shape[1:])
+        dist.reduce_scatter_single(dx, dy)
+        dx.movedim(0, ctx.dim)

@@ -78,3 +78,75 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
 def order(nbytes, memory, plans):
     names = [name for name in plans if nbytes[name] <= memory]
     return sorted(names, key=lambda name: (plans[name]["recompute"], plans[name]["tensor"], nbytes[name]))
+
+
+# %% less what it keeps anyway
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% The activations are those of one layer
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.layer_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% here it is counted as with "none"
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, "none", **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% not the whole model
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    layer = 2 * config.parameters // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% are not passed on to the formulas
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% The smaller tensor comes first, not the larger
+def order(nbytes, memory, plans):
+    def key(name):
+        plan = plans[name]
+        return "nsf".index(plan["recompute"][0]), -plan["tensor"], nbytes[name]
+
+    return sorted((name for name in plans if nbytes[name] <= memory), key=key)
+
+
+# %% PLANS was asked
+def order(nbytes, memory, plans):
+    def key(name):
+        plan = PLANS[name]
+        return "nsf".index(plan["recompute"][0]), plan["tensor"], nbytes[name]
+
+    return sorted((name for name in PLANS if nbytes[name] <= memory), key=key)
+
+
+# %% order: error: not answered yet
+def order(nbytes, memory, plans):
+    raise NotImplementedError()

@@ -50,3 +50,65 @@ def rank_state(layers, ranks, way):
     if way == "fsdp":
         return 16 * total // ranks + 2 * (max(layers) - max(layers) // ranks)
     return 16 * total if way == "ddp" else 4 * total + 12 * total // ranks
+
+
+# %% not for this rank's share
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    if way == "fsdp":
+        return (16 * total + 2 * max(layers)) // ranks
+    return 16 * total if way == "ddp" else 4 * total + 12 * total // ranks
+
+
+# %% ddp, optimizer: Nothing is gathered here
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    held = {"ddp": 16 * total, "optimizer": 4 * total + 12 * total // ranks, "fsdp": 16 * total // ranks}
+    return held[way] + 2 * max(layers)
+
+
+# %% ddp, optimizer, fsdp: Those are the bytes of all ranks together
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    held = {"ddp": 16 * total * ranks, "optimizer": 4 * total * ranks + 12 * total}
+    return held.get(way, 16 * total + 2 * max(layers) * ranks)
+
+
+# %% A rank gathers a layer once
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    held = {"ddp": 16 * total, "optimizer": 4 * total + 12 * total // ranks}
+    return held.get(way, 16 * total // ranks + 2 * max(layers) * ranks)
+
+
+# %% The weights and gradients are missing
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    held = {"ddp": 16 * total, "optimizer": 12 * total // ranks}
+    return held.get(way, 16 * total // ranks + 2 * max(layers))
+
+
+# %% optimizer: The other way round
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    held = {"ddp": 16 * total, "optimizer": 12 * total + 4 * total // ranks}
+    return held.get(way, 16 * total // ranks + 2 * max(layers))
+
+
+# %% FSDP shards the gradients and the optimizer's bytes, too
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    held = {"ddp": 16 * total, "optimizer": 4 * total + 12 * total // ranks}
+    return held.get(way, 14 * total + 2 * total // ranks + 2 * max(layers))
+
+
+# %% of the largest layer alone
+def rank_state(layers, ranks, way):
+    most = max(layers)
+    return {"ddp": 16 * most, "optimizer": 4 * most + 12 * most // ranks}.get(way, 16 * most // ranks + 2 * most)
+
+
+# %% ddp: Those are parameters
+def rank_state(layers, ranks, way):
+    total = sum(layers)
+    return {"ddp": total, "optimizer": total, "fsdp": total // ranks + max(layers)}[way]
