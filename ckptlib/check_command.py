@@ -88,6 +88,6 @@ def _shown(result, remark: str) -> str:
         for paragraph in task.message.splitlines():
             lines += textwrap.wrap(paragraph, WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13)
         if task.message and task.section:
-            lines.append(" " * 13 + f"Read again: section {task.section}.")
+            lines.append(" " * 13 + f"Read again: {task.section}.")
     lines += [f"{'Note: ' + note}" for note in [*result.notes, *result.flags]]
     return "\n".join([*lines, f"{result.score:>5g} / {result.max_score:g}"])

@@ -128,13 +128,20 @@ def _numeric_row(value: Any) -> bool:
     return isinstance(value, list) and _numeric(value)
 
 
+def _undressed(value: Any) -> Any:
+    """A 0-d tensor in a list is a number."""
+    if isinstance(value, Array) and value.values.ndim == 0:
+        return value.values.item()
+    return [_undressed(item) for item in value] if isinstance(value, list) else value
+
+
 def values_in(data: Any) -> np.ndarray | None:
     """Numbers in any dress: a number, a 0-d tensor, a list, an array."""
     if isinstance(data, Array):
         return data.values
     if isinstance(data, Numbers):
         return np.array(data) if not isinstance(data, int) or abs(data) < 2**63 else np.array(_float(data))
-    if isinstance(data, list) and _numeric(data):
+    if isinstance(data, list) and _numeric(data := _undressed(data)):
         try:
             values = np.array(data)
         except (ValueError, OverflowError):

@@ -103,7 +103,7 @@ class Task:
             return None
         text = f"{self.name}: {verdict.message}"
         if self.section:
-            text += f"\nRead again: section {self.section}."
+            text += f"\nRead again: {self.section}."
         if verdict.share == 0:
             raise Missed(text)
         print(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import NamedTuple
 
 from ..errors import CkptError
@@ -134,7 +135,7 @@ class _State:
         kind, stage = action
         if kind not in LETTERS:
             raise CkptError(f"action {number} is {kind!r}, expected one of {', '.join(LETTERS)}")
-        if not isinstance(stage, int) or not 0 <= stage < self.costs.n:
+        if not isinstance(stage, Integral) or not 0 <= stage < self.costs.n:
             raise CkptError(f"action {number} ({action}): there is no such stage in a chain of {self.costs.n}")
         if stage > self.frontier:
             raise CkptError(f"action {number} ({action}): stage {stage} was reversed already")

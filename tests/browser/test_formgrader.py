@@ -110,7 +110,7 @@ def test_a_page_says_the_verdicts_and_runs_nothing(formgrader, course, student):
         "ada": "predict_saved: right.",
         "tony": "Is a `return` missing?",
         "mallory": "flagged: tampered kernel",
-        "eve": "Read again: section",
+        "eve": "Read again:",
         "pixel": "ledger: ",
     }
     assert said[student] in text

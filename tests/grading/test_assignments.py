@@ -1,6 +1,7 @@
 """Do the whole engine and stock nbgrader come to the same scores, for right answers, wrong answers and none?
 
-The k-th submission holds the k-th wrong answer to every task: a few notebooks try them all.
+The k-th submission holds the k-th wrong answer to every task. The first eight are graded here; test_answers.py judges
+each of them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import nbformat
@@ -19,16 +20,17 @@ from nbgrader.api import Gradebook
 
 from ckptlib.grading.assignment import Assignment
 
+WRONG = 8  # so many notebooks of wrong answers are graded
 STOCK = 1  # so many of the wrong ones go through stock nbgrader as well, at some seconds each
 
 
-def notebooks(name: str) -> dict[str, tuple[bytes, list[Answer]]]:
+def notebooks(name: str, most: int = WRONG) -> dict[str, tuple[bytes, list[Answer]]]:
     """student -> notebook, and the answers that are not the reference's."""
     known = Assignment.load(ROOT / "solutions" / name)
     made = {"blank": (nbformat.writes(known.release).encode(), []), "reference": (submission(known, {}), [])}
     for right, kind in ((True, "right"), (False, "wrong")):
         by_task = [[a for a in answers(name) if a.task == task and a.right is right] for task in known.tasks]
-        for number, row in enumerate(zip_longest(*by_task)):
+        for number, row in enumerate(islice(zip_longest(*by_task), None if right else most)):
             chosen = [answer for answer in row if answer is not None]
             made[f"{kind}-{number}"] = (submission(known, {a.task: a.code for a in chosen}), chosen)
     return made

@@ -32,7 +32,7 @@ def test_a_folder_and_a_notebook(check, tmp_path):
     shutil.copy(course / "source" / NAME / "tasks.py", mine)
     code, out = check(mine)
     assert code == 1
-    assert "0 / 3    double" in out and "that is the square" in out and "Read again: section 1.1." in out
+    assert "0 / 3    double" in out and "that is the square" in out and "Read again: 1.1." in out
     assert out.rstrip().endswith("2 / 5")
     assert not progress.seen()[NAME]["passed"]
     code, out = check(course / "submitted/you" / NAME)

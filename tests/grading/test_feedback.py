@@ -101,7 +101,7 @@ def test_the_page_says_score_message_section_comment_notes_and_flags(pages):
     text = " ".join(Elements(pages.page(feedback(late_penalty=0.5, late_seconds=7300))).text.split())
     for said in (
         *("Activation memory", "Feedback for ada", "2 of 6 points", "0.5 of 2", "partly", "missed", "right"),
-        *("optimizer: AdamW keeps two.", "gradients: all zeros", "Read again: section 1.4", "Read again: section 1.5"),
+        *("optimizer: AdamW keeps two.", "gradients: all zeros", "Read again: 1.4", "Read again: 1.5"),
         *("Your instructor writes: Nearly.", "−0.5", "2 h 1 min after the deadline", "cell seen", "flag seen"),
         *("took too long and was interrupted", "Once per storage."),
     ):

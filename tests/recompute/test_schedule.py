@@ -1,6 +1,7 @@
 """Do schedules cost what the literature says, and refuse what cannot be run?"""
 
 import checkpoint_schedules as oracle
+import numpy as np
 import pytest
 
 from ckptlib.errors import CkptError
@@ -185,3 +186,8 @@ def test_the_drawing_has_time_across_and_stages_up():
     assert recompute_all(2).draw() == "1 | AB\n0 |c  rAB"
     steps = recompute_all(2).cost().steps
     assert [(s.start, s.end) for s in steps] == [(0, 1), (1, 2), (2, 3), (3, 3), (3, 4), (4, 5)]
+
+
+def test_stages_may_be_numpys_numbers():
+    by_numpy = [(kind, np.int64(stage)) for kind, stage in store_all(3).actions]
+    assert Schedule(3, by_numpy).cost() == store_all(3).cost()

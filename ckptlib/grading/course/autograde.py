@@ -171,7 +171,7 @@ def _verdict_outputs(task: TaskScore) -> list[nbformat.NotebookNode]:
     make = nbformat.v4.new_output
     message = sanitise.text(f"{task.name}: {task.message or 'right.'}")
     if task.section and task.message:
-        message += f"\nRead again: section {task.section}."
+        message += f"\nRead again: {task.section}."
     if task.points <= 0 < task.max_points:
         return [make("error", ename="Missed", evalue=message, traceback=message.splitlines())]
     said = make("stream", name="stdout", text=message + "\n")
