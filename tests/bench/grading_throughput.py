@@ -109,7 +109,6 @@ def growth(folder: Path, text: str) -> None:
         took[count] = seconds
         print(f"{count:>4} submissions: {seconds:6.1f} s, coordinator {peak / 2**20:.0f} MiB at most")
 
-
     more = f"{took[200] / took[10]:.1f} times the time for 20 times the work"
     row(f"200 submissions take {took[200]:.0f} s", "10 submissions", more)
 

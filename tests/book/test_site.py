@@ -160,11 +160,15 @@ def window(request, browser):
     context.close()
 
 
+# Nothing can be scrolled to that begins left of the window; what ends right of it must be in a box that scrolls.
 TOO_WIDE = """() => [...document.querySelectorAll('article *')].filter(e => {
-    if (e.closest('mjx-assistive-mml') || e.getBoundingClientRect().right <= innerWidth + 1) return false;
+    const box = e.getBoundingClientRect();
+    if (e.closest('mjx-assistive-mml')) return false;
+    if (box.left < -1 && box.width > 1) return true;
+    if (box.right <= innerWidth + 1) return false;
     for (let p = e; p && p.tagName != 'ARTICLE'; p = p.parentElement)
         if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(p).overflowX)) return false;
-    return e.getBoundingClientRect().width > 0;
+    return box.width > 0;
 }).map(e => e.tagName + ' ' + e.textContent.slice(0, 60)).slice(0, 5)"""
 
 

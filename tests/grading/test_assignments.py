@@ -1,6 +1,6 @@
 """Do the whole engine and stock nbgrader come to the same scores, for right answers, wrong answers and none?
 
-The k-th submission holds the k-th wrong answer to every task. The first eight are graded here; test_answers.py judges
+The k-th submission holds the k-th wrong answer to every task. The first three are graded here; test_answers.py judges
 each of them.
 """
 
@@ -20,7 +20,7 @@ from nbgrader.api import Gradebook
 
 from ckptlib.grading.assignment import Assignment
 
-WRONG = 8  # so many notebooks of wrong answers are graded
+WRONG = 3  # so many notebooks of wrong answers are graded
 STOCK = 1  # so many of the wrong ones go through stock nbgrader as well, at some seconds each
 
 
