@@ -7,6 +7,13 @@ def predict_trace(layers, inside, kind):
     return [len(said), said.count(True)]
 
 
-# %% measured
+# %% measured: the published hook, on a chain of its own
 def predict_trace(layers, inside, kind):
-    return measured_trace(layers, inside, kind)
+    said, all_layers = [], chain(layers, 4)
+    part = nn.Sequential(*all_layers[:inside]) if kind == "none" else Checkpointed(*all_layers[:inside])
+    part.reentrant = kind == "reentrant"
+    for layer in all_layers:
+        layer.register_forward_hook(lambda module, inputs, out: said.append(out.requires_grad))
+    model = nn.Sequential(part, *all_layers[inside:])
+    model(torch.randn(3, 4, requires_grad=True)).sum().backward()
+    return len(said), said.count(True)
