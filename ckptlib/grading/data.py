@@ -6,6 +6,7 @@ import base64
 import math
 import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class _Encoder:
             return value if self.room > 0 else {"other": f"{kind.__name__}, too long"}
         if kind is float:
             return value if math.isfinite(value) else {"float": str(value)}
+        if kind is Fraction and abs(value) < sys.float_info.max:
+            return float(value)
         if isinstance(value, (list, tuple)):
             return [self.encode(item, depth + 1) for item in list(value)[: self.room]]
         if isinstance(value, dict):

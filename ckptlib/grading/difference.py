@@ -129,8 +129,8 @@ def _numeric_row(value: Any) -> bool:
 
 
 def _undressed(value: Any) -> Any:
-    """A 0-d tensor in a list is a number."""
-    if isinstance(value, Array) and value.values.ndim == 0:
+    """A tensor of one number, in a list, is that number."""
+    if isinstance(value, Array) and value.values.size == 1:
         return value.values.item()
     return [_undressed(item) for item in value] if isinstance(value, list) else value
 

@@ -4,7 +4,6 @@ import sys
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
-from numbers import Integral
 
 from torch import nn
 
@@ -185,11 +184,9 @@ def bound(given, beta, extra_forwards):
 
 
 def actions_of(listed):
-    """All of them at once; a ck.Schedule has its list, and a stage may be NumPy's number."""
+    """All of them at once; a ck.Schedule has its list."""
     actions = getattr(listed, "actions", listed)
-    if actions is None:
-        return None
-    return [tuple(int(part) if isinstance(part, Integral) else part for part in action) for action in actions]
+    return None if actions is None else [tuple(action) for action in actions]
 
 
 def executed(given, function, n, *args):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -53,6 +54,11 @@ def test_views_and_numpy_are_sent_by_value():
     assert np.array_equal(through(torch.arange(6).reshape(2, 3).T).values, np.arange(6).reshape(2, 3).T)
     assert np.array_equal(through(np.arange(3)).values, np.arange(3))
     assert through(np.float32(1.5)) == 1.5
+
+
+def test_a_fraction_is_sent_as_the_number_it_is():
+    assert through([Fraction(7, 2), np.int64(3)]) == [3.5, 3]
+    assert through(Fraction(10**400)) == Other("Fraction")
 
 
 def test_what_is_no_data_becomes_its_name():

@@ -18,7 +18,7 @@ def array(values):
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=8))
 def test_numbers_may_come_in_any_dress(values):
-    for got in (values, array(values), [array(value) for value in values]):
+    for got in (values, array(values), [array(value) for value in values], [array([value]) for value in values]):
         for expected in (values, array(values)):
             assert difference(got, expected, T) == ""
 
