@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -103,6 +103,9 @@ def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equiv
         second = _run(twin, call, args, start)
     finally:
         set_rng_states(start)
+    if not any(isinstance(leaf, Tensor) for leaf in first.outputs):
+        kinds = ", ".join(sorted({type(leaf).__name__ for leaf in first.outputs})) or "nothing"
+        raise CkptError(f"no tensor was found in what the model returns ({kinds}): there is nothing to compare")
     return Equivalence([*_compare(model, first, second)])
 
 
@@ -128,19 +131,29 @@ def _give_state(model: nn.Module, twin: nn.Module) -> None:
             b.requires_grad_(a.requires_grad)
 
 
+def _leaves(output: Any) -> Iterator[Any]:
+    """Everything in an output; PyTorch looks into lists and dicts, but not into a dataclass."""
+    for leaf in tree_leaves(output):
+        if is_dataclass(leaf) and not isinstance(leaf, type):
+            yield from _leaves([getattr(leaf, field.name) for field in fields(leaf)])
+        else:
+            yield leaf
+
+
 def _run(module: nn.Module, call: Callable, args: tuple, start: list) -> _Run:
     module.zero_grad()
     args = tree_map(lambda t: t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t, args)
     set_rng_states(start)
     with watch(module) as watched:
-        outputs = tree_leaves(call(*args))
+        outputs = list(_leaves(call(*args)))
         roots = [y for y in outputs if isinstance(y, Tensor) and y.requires_grad]
         # Not all ones: a gradient that is right only in its sum must not pass.
         dys = [torch.arange(y.numel(), device=y.device).cos().to(y.dtype).view(y.shape) + 1 for y in roots]
         if roots:
             torch.autograd.backward(roots, dys)
     leaves = [t for t in tree_leaves(args) if isinstance(t, Tensor) and t.requires_grad]
-    grads = [t.grad for t in (*leaves, *module.parameters())]
+    # A sparse embedding's gradient is sparse, and comparisons know dense tensors only.
+    grads = [None if t.grad is None else t.grad.to_dense() for t in (*leaves, *module.parameters())]
     return _Run(outputs, grads, rng_states(device for device, _ in start), list(module.buffers()), watched)
 
 

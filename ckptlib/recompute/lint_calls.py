@@ -73,8 +73,10 @@ class Recorder:
         needs = any(t.requires_grad for t in (tensors if reentrant else _tensors((args, kwargs))))
         name = getattr(fn, "__qualname__", type(fn).__name__)
         call = CheckpointCall(name, reentrant, preserve, needs, len(hidden), not self.depth, compiled, chain=_chain(fn))
-        # A checkpoint inside a recomputation was seen in its first run already.
-        if torch._C._current_graph_task_id() == -1 and torch.is_grad_enabled() | reentrant:
+        # A checkpoint inside a recomputation was seen in its first run already. One without gradients is evaluation,
+        # unless it is inside a reentrant one, which switches them off.
+        trains = torch.is_grad_enabled() or (reentrant and self.depth > 0)
+        if torch._C._current_graph_task_id() == -1 and trains:
             self.calls.append(call)
         before = torch.get_rng_state()
         self.depth += 1

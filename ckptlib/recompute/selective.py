@@ -227,7 +227,7 @@ def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
     if not candidates:
         raise PolicyError("nothing in this segment has FLOPs to spare: a budget has nothing to choose from")
     smallest = min(costs[i].nbytes for i in candidates)
-    if nbytes < smallest:
+    if not nbytes >= smallest:  # NaN is not, either
         raise PolicyError(f"a budget of {nbytes:,} B keeps nothing: the smallest result takes {smallest:,} B")
     return _ByIndex(costs, _best(costs, candidates, nbytes))
 

@@ -1,6 +1,7 @@
 """Does the checker find each way in which a checkpointed model stops being the same model, and nothing else?"""
 
 import copy
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -49,6 +50,42 @@ def test_two_models_of_one_class_with_other_weights_are_compared_with_the_same()
 def test_other_parameters_are_an_error():
     with pytest.raises(ck.CkptError, match="do not have the same parameters: 4 and 2"):
         equivalent(net(), nn.Linear(4, 6), torch.randn(3, 4))
+
+
+@dataclass
+class Output:
+    y: torch.Tensor
+    loss: float
+
+
+class InDataclass(nn.Linear):
+    def forward(self, x):
+        return Output(super().forward(x), 1.5)
+
+
+def test_what_a_dataclass_holds_is_compared():
+    x = torch.randn(3, 4)
+    assert equivalent(InDataclass(4, 4), lambda m, x: checkpoint(m, x, use_reentrant=False), x)
+    found = equivalent(InDataclass(4, 4), lambda m, x: Output(m(x).y.detach() * m.weight.sum(), 1.5), x)
+    assert {f.what for f in found.differences} == {"output", "gradient"}
+
+
+def test_sparse_gradients_are_compared():
+    model, tokens = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 4)), torch.tensor([1, 2, 2])
+    assert equivalent(model, wrap(), tokens)
+    found = equivalent(model, lambda m, x: m[1](2 * m[0](x)) - m[1](m[0](x)) + m[1].bias, tokens)
+    assert not found.differences  # the same function, written another way
+    found = equivalent(model, lambda m, x: m[1](m[0](x).detach() + 0 * m[0].weight.sum()), tokens)
+    assert "0.weight" in [f.name for f in found.differences]
+
+
+def test_a_model_that_returns_no_tensor_is_an_error():
+    class Silent(nn.Linear):
+        def forward(self, x):
+            return "done"
+
+    with pytest.raises(ck.CkptError, match=r"no tensor was found in what the model returns \(str\)"):
+        equivalent(Silent(4, 4), wrap(), torch.randn(3, 4))
 
 
 def only(found, what):

@@ -51,6 +51,19 @@ def test_1_reentrant_and_no_input_requires_a_gradient(checkpoint):
 
 
 @WAYS
+def test_1_is_not_found_in_an_evaluation_without_gradients(checkpoint):
+    model = net()
+    trains = run(checkpoint, model, use_reentrant=True)
+
+    def step():
+        with torch.no_grad():  # a teacher's targets
+            checkpoint(model, torch.randn(5, 8), use_reentrant=True)
+        trains()
+
+    assert lint(model, step).numbers == set()
+
+
+@WAYS
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_2_dropout_without_the_rngs_state(checkpoint, use_reentrant):
     model = net(nn.Dropout())

@@ -144,6 +144,8 @@ def test_other_mistakes():
     x = torch.randn(4, 16)
     with pytest.raises(CkptError, match="keeps nothing: the smallest result takes 1,024 B"):
         by_budget(1023, Mlp(), x)  # the last product's 256 B would fit, but early stop leaves it out
+    with pytest.raises(CkptError, match="a budget of nan B keeps nothing"):
+        by_budget(float("nan"), Mlp(), x)
     with pytest.raises(CkptError, match="nothing in this segment has FLOPs"):
         by_budget(1000, torch.sin, x)
     policy = by_budget(1024, Mlp(), x)
