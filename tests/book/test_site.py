@@ -150,7 +150,7 @@ def browser():
 @pytest.fixture(params=["light", "dark", "phone"])
 def window(request, browser):
     """A window without a network, and what it asked for in vain."""
-    size = {"width": 390, "height": 844} if request.param == "phone" else {"width": 1280, "height": 900}
+    size = {"width": 390, "height": 844} if request.param == "phone" else {"width": 1200, "height": 900}
     scheme = "dark" if request.param == "dark" else "light"
     context = browser.new_context(viewport=size, color_scheme=scheme, offline=True)
     page, asked = context.new_page(), []
@@ -171,6 +171,10 @@ TOO_WIDE = """() => [...document.querySelectorAll('article *')].filter(e => {
     return box.width > 0;
 }).map(e => e.tagName + ' ' + e.textContent.slice(0, 60)).slice(0, 5)"""
 
+# A table whose last column is out of sight, beside two side bars.
+CUT = """() => [...document.querySelectorAll('article .pst-scrollable-table-container')]
+    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"""
+
 
 @pytest.mark.browser
 def test_pages_fit_their_window_and_need_no_network(site, window):
@@ -181,6 +185,7 @@ def test_pages_fit_their_window_and_need_no_network(site, window):
             page.wait_for_selector("article mjx-container", state="attached")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), path.name
         assert page.evaluate(TOO_WIDE) == [], path.name
+        assert page.viewport_size["width"] < 600 or page.evaluate(CUT) == [], path.name
     assert not asked
 
 
