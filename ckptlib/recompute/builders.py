@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cache
 from itertools import pairwise
 from math import comb
+from numbers import Integral
 
 from ..errors import CkptError
 from .schedule import BACKWARD, FORWARD, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
@@ -79,10 +81,12 @@ def _split(length: int, slots: int) -> int:
     """How far to advance before the next checkpoint is placed."""
     if slots == 1:
         return length - 1
-    return min(
-        range(1, length),
-        key=lambda k: k + extra_forwards(length - k, slots - 1) + extra_forwards(k, slots),
-    )
+
+    def forwards(k: int) -> int:
+        return k + extra_forwards(length - k, slots - 1) + extra_forwards(k, slots)
+
+    # Every term is convex in k, so their sum is: the best k is the first where one more saves nothing.
+    return 1 + bisect_left(range(1, length - 1), True, key=lambda k: forwards(k + 1) >= forwards(k))
 
 
 def _chunks(edges: list[int], keep_chunk: bool) -> Schedule:
@@ -97,14 +101,18 @@ def _chunks(edges: list[int], keep_chunk: bool) -> Schedule:
 
 def _reverse(lo: int, hi: int, slots: int) -> list[Action]:
     """Revolve on stages lo to hi - 1; lo's input is current and takes the first slot."""
-    actions = []
-    while hi - lo > 1:
-        middle = lo + _split(hi - lo, slots)
-        actions += _advance(lo, middle)
-        actions += _reverse(middle, hi, slots - 1) if slots > 1 else _keep(middle, hi)
+    actions, waiting = [], []  # waiting: the parts before a checkpoint, reversed after those behind it
+    while True:
+        while hi - lo > 1:
+            middle = lo + _split(hi - lo, slots)
+            actions += _advance(lo, middle)
+            waiting.append((lo, middle, slots))
+            lo, slots = middle, slots - 1
+        actions += _keep(lo, hi)
+        if not waiting:
+            return actions
+        lo, hi, slots = waiting.pop()
         actions.append(Action(RESTORE, lo))
-        hi = middle
-    return actions + _keep(lo, hi)
 
 
 def _advance(lo: int, hi: int) -> list[Action]:
@@ -117,5 +125,5 @@ def _keep(lo: int, hi: int) -> list[Action]:
 
 def _at_least(least: int, **values: int) -> None:
     for name, value in values.items():
-        if not isinstance(value, int) or value < least:
+        if not isinstance(value, Integral) or value < least:
             raise CkptError(f"{name} is {value!r}, expected a whole number, {least} or more")

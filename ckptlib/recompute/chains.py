@@ -65,7 +65,9 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
     inputs: what the model is called with: a tensor, a tuple of arguments, or a dict of named ones
     """
     args, kwargs = call_of(inputs)
-    if isinstance(model, (nn.Sequential, nn.ModuleList, list, tuple)):
+    # A forward of its own may do more than call one module after the other.
+    plain = isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward
+    if plain or isinstance(model, (nn.ModuleList, list, tuple)):
         stages = list(model)
         if not stages or not all(callable(stage) for stage in stages):
             raise CkptError("a chain is a list of at least one module or function")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 
 from ..errors import CkptError
 
@@ -42,7 +43,7 @@ class Costs:
         n = len(self.ftime)
         if n == 0:
             raise CkptError("ftime is empty: a chain has at least one stage")
-        defaults = {"dx": self.x, "ftmp": [0] * n, "btmp": [0] * n, "atmp": self.ftmp or [0] * n}
+        defaults = {"dx": self.x, "ftmp": [0] * n, "btmp": [0] * n, "atmp": [0] * n if self.ftmp is None else self.ftmp}
         defaults |= {"saves_x": [True] * n, "saves_y": [True] * n}
         for name in (field.name for field in fields(self) if field.name != "dy_at_start"):
             given = getattr(self, name)
@@ -51,9 +52,9 @@ class Costs:
             if len(values) != expected:
                 hint = " (the input of stage 0 first, then every stage's output)" if name in ("x", "dx") else ""
                 raise CkptError(f"{name} has {len(values)} entries for {n} stages, expected {expected}{hint}")
-            if not name.startswith("saves"):
-                _check(name, values, whole=not name.endswith("time"))
-            object.__setattr__(self, name, values)
+            truths = name.startswith("saves")
+            values = map(bool, values) if truths else _numbers(name, values, whole=not name.endswith("time"))
+            object.__setattr__(self, name, tuple(values))
 
     @property
     def n(self) -> int:
@@ -70,9 +71,11 @@ class Costs:
         return cls([1] * n, [1] * n, [1] * (n + 1), [1] * n, dx=[0] * (n + 1))
 
 
-def _check(name: str, values: tuple, whole: bool) -> None:
+def _numbers(name: str, values: tuple, whole: bool) -> Iterator[int | float]:
+    """The values as Python's own numbers, which do not overflow as NumPy's do."""
     for i, value in enumerate(values):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number = isinstance(value, Real) and not isinstance(value, bool)
         if not number or not 0 <= value < TOO_LARGE or (whole and value != int(value)):
             kind = "a whole number of bytes" if whole else "a number"
             raise CkptError(f"{name}[{i}] is {value!r}, expected {kind}, 0 or more")
+        yield int(value) if isinstance(value, Integral) else float(value)

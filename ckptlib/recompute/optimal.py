@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from math import gcd, inf
+from math import gcd, inf, isnan
+from numbers import Real
 
 import numpy as np
 
@@ -44,6 +45,7 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
     Otherwise sizes are rounded up to `levels` steps of the budget or more: what is planned always fits, and is the best
     of the rounded problem, of the classic schedules and of the frugal schedule that needs the least memory.
     """
+    check_budget(budget)
     smallest = smallest_budget(costs)
     if budget < smallest:
         raise BudgetTooSmall(budget, smallest)
@@ -60,6 +62,11 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
     found = [_frugal_schedule(costs), *([table.schedule(room // unit)] if time < inf else []), *_classics(costs, time)]
     costed = ((schedule, schedule.cost(costs)) for schedule in found)
     return min((pair for pair in costed if pair[1].peak <= budget), key=lambda pair: pair[1].time)[0]
+
+
+def check_budget(budget: int) -> None:
+    if not isinstance(budget, Real) or isnan(budget):
+        raise CkptError(f"the budget is {budget!r}, expected a number of bytes: 2 * 10**9 for 2 GB")
 
 
 def smallest_budget(costs: Costs) -> int:

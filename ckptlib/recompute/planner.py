@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
-from .chains import Chain, Given, find_chain, given
+from .chains import Chain, find_chain, given
 from .costs import Costs
-from .execute import execute
-from .optimal import LEVELS, optimal, pareto
+from .execute import Run, execute, version
+from .optimal import LEVELS, check_budget, optimal, pareto
 from .profile import profile_stages
 from .schedule import Schedule
+
+_LIKELY = (
+    "The plan is for blocks that run one after the other, as they did when it was made. Does the model leave out "
+    "blocks, at random or for some inputs (layer drop, early exit), or run some of them under no_grad?"
+)
+_CALL = "_compiled_call_impl"  # nn.Module's place for what runs when it is called: module.compile() sets it
 
 
 @dataclass
@@ -53,10 +61,11 @@ def plan(model: nn.Module | Sequence[Callable], x: Any, budget: int, costs: Cost
     x is what the model is called with: a tensor, a tuple of arguments, or a dict of named ones. The chain is an
     `nn.Sequential`, a list of stages, or the model's repeated blocks, wherever they are. Counted are its input, all
     that is kept, the current stage's input, output and temporaries, and the gradient that travels back. Not counted are
-    parameters and their gradients, what the model does outside its blocks, and the random numbers' state and buffers
-    that a stage needs to run again as it first ran. `costs` saves profiling again. A budget that cannot be met raises
-    `BudgetTooSmall`, which knows the smallest that can.
+    parameters and their gradients, what the model does outside its blocks (a block's output that it holds on to, say),
+    and the random numbers' state and buffers that a stage needs to run again as it first ran. `costs` saves profiling
+    again. A budget that cannot be met raises `BudgetTooSmall`, which knows the smallest that can.
     """
+    check_budget(budget)  # before the model is profiled, which may take long
     chain = find_chain(model, x)
     costs = profile_stages(chain) if costs is None else costs
     if costs.n != len(chain.blocks):
@@ -66,7 +75,11 @@ def plan(model: nn.Module | Sequence[Callable], x: Any, budget: int, costs: Cost
 
 
 class Planned(nn.Module):
-    """The model, its chain run by a schedule. It shares the model's parameters, and leaves the model as it is."""
+    """The model, its chain run by a schedule. It shares the model's parameters, and leaves the model as it is.
+
+    Each block runs where the model calls it, and the model gets its true output: it may use that elsewhere too, or read
+    what the block has left in its attributes, a loss of its own perhaps.
+    """
 
     def __init__(self, model: nn.Module | Sequence[Callable], chain: Chain, schedule: Schedule):
         super().__init__()
@@ -74,59 +87,65 @@ class Planned(nn.Module):
         self.model = nn.ModuleList(s for s in model if isinstance(s, nn.Module)) if is_list else model
         self.schedule, self.paths = schedule, chain.paths
         self._blocks = tuple(chain.blocks)  # a tuple of modules is not registered: they are, above
-        places = {block: [] for block in self._blocks} if self.paths else {}
-        for holder in model.modules() if places else ():
-            for name, child in holder._modules.items():
-                if child in places:
-                    places[child].append((holder, name))
-        self._places = tuple(places.items())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if not self.paths:
             return execute(self.schedule, self._blocks, *args, **kwargs)
         row = _Row(self.schedule, self._blocks, self.paths)
-        for i, (block, places) in enumerate(self._places):
-            for holder, name in places:
-                holder._modules[name] = _StandIn(block, row, i)
-        try:
-            return self.model(*args, **kwargs)
-        finally:
-            for block, places in self._places:
-                for holder, name in places:
-                    holder._modules[name] = block
+        with row.takes_the_calls():
+            out = self.model(*args, **kwargs)
+        row.check_complete()
+        return out
 
 
 class _Row:
-    """The blocks' arguments, as the model gives them one after the other. When the last are known, the chain runs."""
+    """The blocks during one forward of the model: as the model calls each, the run through the schedule advances."""
 
-    def __init__(self, schedule: Schedule, blocks: Sequence[Callable[..., Tensor]], paths: Sequence[str]):
-        self.schedule, self.blocks, self.paths = schedule, blocks, paths
-        self.x: Tensor | None = None
-        self.besides: list[Given] = []
+    def __init__(self, schedule: Schedule, blocks: Sequence[nn.Module], paths: Sequence[str]):
+        self.run, self.blocks, self.paths = Run(schedule), blocks, paths
+        self.own_calls = [block.__dict__.get(_CALL) for block in blocks]
+        self.called = 0
+        self.last: tuple[Tensor, int] | None = None  # what the last block returned, and its version then
 
-    def take(self, i: int, x: Tensor, args: tuple, kwargs: dict) -> Tensor:
-        if i != len(self.besides) or (i and x is not self.x):
-            raise CkptError(
-                f"{self.paths[i]} is not called as it was when the chain was looked for, with what the block before "
-                "it returned. Does the model skip blocks, or run others for other inputs?"
-            )
-        self.x = x
-        self.besides.append((args, kwargs))
-        if len(self.besides) < len(self.blocks):
-            return x  # nobody but the next block looks at it
-        return execute(self.schedule, given(self.blocks, self.besides), x)
+    @contextmanager
+    def takes_the_calls(self) -> Iterator[None]:
+        try:
+            for i, block in enumerate(self.blocks):
+                _divert(block, partial(self._take, i))
+            yield
+        finally:
+            for block, own_call in zip(self.blocks, self.own_calls, strict=True):
+                _divert(block, own_call)
+
+    def _take(self, i: int, x: Tensor, /, *args: Any, **kwargs: Any) -> Tensor:
+        """The model calls block i."""
+        block = self.blocks[i]
+        _divert(block, self.own_calls[i])
+        (stage,) = given([block], [(args, kwargs)])
+        y = self._advance(i, stage, x) if torch.is_grad_enabled() else stage(x)  # no backward, no schedule
+        _divert(block, partial(self._take, i))
+        return y
+
+    def _advance(self, i: int, stage: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        if i != self.called:
+            due = self.paths[self.called] if self.called < len(self.paths) else "none of the row"
+            raise CkptError(f"{self.paths[i]} was called where {due} was due. {_LIKELY}")
+        if i and (x is not self.last[0] or version(x) != self.last[1]):
+            raise CkptError(f"{self.paths[i]} was not given what {self.paths[i - 1]} returned. {_LIKELY}")
+        y = self.run.advance(stage, x)
+        self.called += 1
+        self.last = (y, version(y)) if self.called < len(self.blocks) else None
+        return y
+
+    def check_complete(self) -> None:
+        if 0 < self.called < len(self.blocks):
+            missed, last = self.paths[self.called], self.paths[self.called - 1]
+            raise CkptError(f"{missed} was not called, but {last} before it was. {_LIKELY}")
 
 
-class _StandIn(nn.Module):
-    """In a block's place while the model runs. The model may still look at the block's own attributes."""
-
-    def __init__(self, block: nn.Module, row: _Row, number: int):
-        super().__init__()
-        self._own = (block, row, number)  # in a tuple: not registered
-
-    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        _, row, number = self._own
-        return row.take(number, x, args, kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_own"][0], name)
+def _divert(block: nn.Module, call: Callable | None) -> None:
+    """Calls of the block go there from now on, before any hook; None: to the block itself."""
+    if call is None:
+        block.__dict__.pop(_CALL, None)
+    else:
+        block.__dict__[_CALL] = call

@@ -14,11 +14,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm.auto import tqdm
 
-from ..errors import CkptError
 from ..measure.storages import plain_parts, storages_of
 from ..measure.trace import Recorder, recording
 from .chains import Chain, buffers_restored, find_chain
 from .costs import Costs
+from .execute import call_stage
 from .op_costs import op_flops
 
 REPEATS = 3  # timed runs of each stage, of which the fastest counts
@@ -40,8 +40,9 @@ def profile_stages(chain: Chain, repeats: int = REPEATS, flops: bool = False) ->
     needs_grad = chain.x.requires_grad
     timer, runs = (_counted, 1) if flops or isinstance(x, FakeTensor) else (_timed, repeats + 1)
     with _unchanged(chain.blocks):
-        for stage in tqdm(chain.stages, desc="profiling stages", disable=None, delay=1, leave=False):
-            found, y = _profile(stage, x, needs_grad, timer, runs)
+        shown = tqdm(chain.stages, desc="profiling stages", disable=None, delay=1, leave=False)
+        for number, stage in enumerate(shown):
+            found, y = _profile(number, stage, x, needs_grad, timer, runs)
             stages.append(found)
             x, needs_grad = y.detach(), y.requires_grad
             del y
@@ -69,13 +70,15 @@ class _Stage(NamedTuple):
     differentiable: bool
 
 
-def _profile(stage: Callable, x: Tensor, needs_grad: bool, timer: Callable, runs: int) -> tuple[_Stage, Tensor]:
+def _profile(
+    number: int, stage: Callable, x: Tensor, needs_grad: bool, timer: Callable, runs: int
+) -> tuple[_Stage, Tensor]:
     x = x.detach().requires_grad_(needs_grad)
     own = [x, *stage.parameters(), *stage.buffers()] if isinstance(stage, nn.Module) else [x]
-    ftime, btime = zip(*(timer(stage, x, own) for _ in range(runs)), strict=True)
-    with recording() as recorder, torch.no_grad():
-        out = _nbytes(stage(x))
+    with recording() as recorder, torch.no_grad():  # first: with gradients, torch lets no stage write to a leaf
+        out = _nbytes(call_stage(number, stage, x))
         ftmp = _peak(recorder) - out
+    ftime, btime = zip(*(timer(stage, x, own) for _ in range(runs)), strict=True)
     kept: dict[int, int] = {}  # storage -> bytes: what the stage saves, then its output too
 
     def keep(t: Tensor) -> Tensor:
@@ -83,8 +86,8 @@ def _profile(stage: Callable, x: Tensor, needs_grad: bool, timer: Callable, runs
         return t.detach()  # an output that its own node keeps would be a cycle
 
     with recording() as recorder:
-        for t in own:
-            recorder.storage_of(t)
+        for part in (part for t in own for part in plain_parts(t)):
+            recorder.storage_of(part)  # there from the start
         with saved_tensors_hooks(keep, lambda t: t):
             y = stage(x)
         saves_x, saves_y = (any(recorder.storage_of(part).index in kept for part in plain_parts(t)) for t in (x, y))
@@ -113,9 +116,9 @@ def _backward(recorder: Recorder, y: Tensor, own: list[Tensor]) -> int:
     loss = y.mul(1).sum()  # autograd makes the gradient of y itself, and frees it when it was used
     start = len(recorder.trace.events)
     wanted = [t for t in own if t.requires_grad]
-    grads = torch.autograd.grad(loss, wanted, allow_unused=True)
-    pairs = zip(wanted, grads, strict=True)
-    stay = {recorder.storage_of(g).index for t, g in pairs if g is not None and t is not own[0]}
+    grads = torch.autograd.grad(loss, wanted, torch.ones_like(loss), allow_unused=True)  # given: it may be complex
+    of_parameters = [g for t, g in zip(wanted, grads, strict=True) if g is not None and t is not own[0]]
+    stay = {recorder.storage_of(part).index for g in of_parameters for part in plain_parts(g)}
     return _peak(recorder, start, stay) - _nbytes(y) - 2 * _nbytes(loss)  # nor the loss and its own gradient
 
 
@@ -132,7 +135,7 @@ def _peak(recorder: Recorder, start: int = 0, without: set[int] = frozenset()) -
 
 def _timed(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[float, float]:
     start = _clock(x)
-    y = _one_tensor(stage(x))
+    y = stage(x)
     middle = _clock(x)
     if not y.requires_grad:
         return middle - start, 0.0
@@ -143,16 +146,10 @@ def _timed(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[float, float]
     return middle - start, _clock(x) - ready
 
 
-def _one_tensor(y: Any) -> Tensor:
-    if not isinstance(y, Tensor):
-        raise CkptError(f"a stage returned a {type(y).__name__}, expected one tensor: this is not a chain")
-    return y
-
-
 def _counted(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[int, int]:
     """FLOPs of forward and of backward."""
     with Flops() as forward:
-        y = _one_tensor(stage(x))
+        y = stage(x)
     if not y.requires_grad:
         return forward.total, 0
     with Flops() as backward:

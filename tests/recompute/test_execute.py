@@ -242,6 +242,25 @@ def test_autocast_is_as_it_was(backward_inside):
         torch.testing.assert_close(p.grad, gradient)
 
 
+def test_a_sparse_buffer_that_a_stage_writes_is_as_it_was():
+    class Fading(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weights", torch.eye(4).to_sparse())
+
+        def forward(self, x):
+            self.weights = self.weights * 0.5
+            return torch.sparse.mm(self.weights, x.sin())
+
+    x = torch.randn(4, 3)
+    layers = nn.Sequential(*(Fading() for _ in range(4)))
+    expected = state_after_a_step(layers, lambda m, x: m(x), x)
+    for schedule in classics(4).values():
+        found = state_after_a_step(layers, lambda m, x, schedule=schedule: execute(schedule, m, x), x)
+        for key in expected:
+            torch.testing.assert_close(found[key], expected[key])
+
+
 def test_without_gradients_the_chain_is_run_once_and_nothing_is_kept():
     model = stages(3).eval()
     x = torch.randn(5, 6)

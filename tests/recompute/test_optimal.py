@@ -6,10 +6,12 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckptlib.errors import CkptError
 from ckptlib.recompute.builders import periodic, recompute_all, revolve, sqrt, store_all
 from ckptlib.recompute.costs import Costs
 from ckptlib.recompute.optimal import BudgetTooSmall, optimal, pareto, smallest_budget
@@ -200,3 +202,15 @@ def test_the_pareto_curve_falls_and_its_points_are_optimal():
     for (budget, time), (more, faster) in zip(curve, curve[1:], strict=False):
         assert budget < more and time > faster
         assert optimal(costs, budget).cost(costs).time == optimal(costs, more - 1).cost(costs).time == time
+
+
+@pytest.mark.parametrize("budget", ["2GB", float("nan"), None])
+def test_a_budget_that_is_no_number_is_refused(budget):
+    with pytest.raises(CkptError, match="expected a number of bytes"):
+        optimal(Costs.unit(5), budget)
+
+
+def test_a_budget_may_be_numpys_number_or_infinite():
+    costs = Costs.unit(5)
+    assert optimal(costs, np.int64(4)) == optimal(costs, 4)
+    assert optimal(costs, inf) == store_all(5)

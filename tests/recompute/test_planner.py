@@ -16,7 +16,7 @@ from ckptlib.recompute.builders import periodic, recompute_all, revolve, sequent
 from ckptlib.recompute.chains import find_chain
 from ckptlib.recompute.costs import Costs
 from ckptlib.recompute.execute import execute
-from ckptlib.recompute.optimal import BudgetTooSmall, smallest_budget
+from ckptlib.recompute.optimal import BudgetTooSmall, pareto, smallest_budget
 from ckptlib.recompute.planner import Planned, plan
 from ckptlib.recompute.profile import profile_chain
 from ckptlib.recompute.schedule import Schedule
@@ -154,6 +154,61 @@ def test_a_stage_that_returns_its_input_counts_as_a_copy():
     assert costs.xbar[1:] == (32, 32)
 
 
+def test_complex_numbers_cost_what_real_ones_of_their_size_do():
+    sizes = []
+    for dtype in (torch.complex64, torch.float64):
+        model = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4, dtype=dtype), nn.Tanh()) for _ in range(4)))
+        costs = profile_chain(model, torch.ones(2, 4, dtype=dtype), repeats=1)
+        sizes.append((costs.x, costs.dx, costs.xbar, costs.ftmp, costs.atmp))
+        assert min(costs.btmp) > 0
+    assert sizes[0] == sizes[1]
+
+
+class GraphConvolution(nn.Module):
+    def __init__(self, neighbours):
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+        self.register_buffer("neighbours", neighbours)
+
+    def forward(self, x):
+        return torch.relu(torch.sparse.mm(self.neighbours, self.linear(x)))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_stages_with_sparse_buffers(layout):
+    """Linear keeps its input, the sparse product its buffer, relu its output: one activation for each stage."""
+    torch.manual_seed(0)
+    neighbours = torch.eye(8).roll(1, 0).to_sparse(layout=layout)
+    model, x = nn.Sequential(*(GraphConvolution(neighbours) for _ in range(4))), torch.randn(8, 16)
+    costs = profile_chain(model, x)
+    assert costs.x == (8 * 16 * 4,) * 5 and costs.xbar == (8 * 16 * 4,) * 4
+    gradients = []
+    for run in (model, plan(model, x, smallest_budget(costs), costs).module):
+        model.zero_grad()
+        run(x).square().sum().backward()
+        gradients.append([p.grad for p in model.parameters()])
+    for plain, planned in zip(*gradients, strict=True):
+        torch.testing.assert_close(planned, plain)
+
+
+def test_the_sparse_gradients_of_a_stage_are_its_parameters():
+    """As the gradients of dense parameters, they are in no cost of the stage."""
+    torch.manual_seed(0)
+    table, ids = nn.Embedding(50, 16, sparse=True), torch.arange(8)
+    costs = profile_chain([nn.Sequential(Ids(ids), table), nn.Linear(16, 16)], torch.ones(2), repeats=1)
+    assert costs.btmp[0] == 0
+
+
+class Ids(nn.Module):
+    def __init__(self, ids):
+        super().__init__()
+        self.register_buffer("ids", ids)
+
+    def forward(self, x):
+        return self.ids
+
+
 # ---- plans ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", MODELS)
 def test_a_planned_step_is_the_plain_step_within_the_promised_bytes(name):
@@ -235,6 +290,91 @@ def test_a_models_blocks_are_planned_where_they_are():
         torch.testing.assert_close(planned, plain)
     assert len(model.inner["blocks"]) == 5 and isinstance(model.inner["blocks"][0], Block)
     assert {id(p) for p in found.module.parameters()} == {id(p) for p in model.parameters()}
+
+
+class Residual(nn.Module):
+    """Leaves a loss of its own in an attribute, as mixtures of experts do."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.router = nn.Linear(16, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        self.aux = self.router(x).softmax(-1).square().mean()
+        return x + torch.tanh(self.linear(x))
+
+
+class Row(nn.Module):
+    def __init__(self, block=Residual):
+        super().__init__()
+        self.blocks = nn.ModuleList(block() for _ in range(6))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class DeepSupervision(Row):
+    def forward(self, x):
+        outputs = []
+        for block in self.blocks:
+            x = block(x)
+            outputs.append(x)
+        return sum(y.square().mean() for y in outputs)
+
+
+class LongSkip(Row):
+    def forward(self, x):
+        for i, block in enumerate(self.blocks):
+            x = block(x)
+            if i == 1:
+                skip = x.tanh()
+        return (x * skip).mean()
+
+
+class LossesOfBlocks(Row):
+    def forward(self, x):
+        aux = 0
+        for block in self.blocks:
+            x = block(x)
+            aux = aux + block.aux
+        return x.square().mean() + aux + sum(block.aux for block in self.blocks)
+
+
+class WeightDecay(Row):
+    def forward(self, x):
+        scale = 1 if isinstance(self.blocks[0], Residual) and not self.blocks[0].training else 2
+        return super().forward(x).square().mean() + scale * sum(p.square().sum() for p in self.parameters())
+
+
+@pytest.mark.parametrize("kind", [DeepSupervision, LongSkip, LossesOfBlocks, WeightDecay])
+def test_whatever_the_model_does_with_its_blocks_the_planned_one_does(kind):
+    torch.manual_seed(0)
+    model, x = kind().eval(), torch.randn(8, 16)
+    costs = profile_chain(model, x)
+    assert costs.n == 6
+    for budget, _ in pareto(costs):
+        module, results = plan(model, x, budget, costs).module, []
+        for run in (model, module):
+            model.zero_grad()
+            loss = run(x)
+            loss.backward()
+            results.append([loss.detach(), *(p.grad for p in model.parameters())])
+        for plain, planned in zip(*results, strict=True):
+            torch.testing.assert_close(planned, plain)
+
+
+def test_blocks_inside_a_model_keep_within_the_promised_bytes():
+    torch.manual_seed(0)
+    model = Row(lambda: nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16), nn.Dropout(0.1)))
+    x = torch.randn(64, 16, requires_grad=True)
+    costs = profile_chain(model, x)
+    assert costs.n == 6
+    for budget, _ in pareto(costs):
+        found = plan(model, x, budget, costs)
+        peak = peak_of(lambda run=found.module: run(x).mul(1).sum().backward(), model, x)
+        assert peak == found.peak <= budget
 
 
 def test_a_planned_module_learns():
@@ -328,6 +468,73 @@ class Scaled(Backwards):
 def test_what_is_no_chain_is_refused(model, message):
     with pytest.raises(CkptError, match=message):
         profile_chain(model, torch.ones(2, 4))
+
+
+class Shuffled(Row):
+    """`order` and `between` may be others than when the plan was made."""
+
+    order, between = range(6), staticmethod(lambda x: x)
+
+    def forward(self, x):
+        for i in self.order:
+            x = self.between(self.blocks[i](x))
+        return x
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"order": [0, 1]}, "blocks.2 was not called, but blocks.1 before it was.*early exit"),
+        ({"order": [0, 1, 3, 4, 5]}, "blocks.3 was called where blocks.2 was due.*layer drop"),
+        ({"order": [0, 1, 1, 2, 3, 4, 5]}, "blocks.1 was called where blocks.2 was due"),
+        ({"order": [0, 1, 2, 3, 4, 5, 0]}, "blocks.0 was called where none of the row was due"),
+        ({"between": torch.sin}, "blocks.1 was not given what blocks.0 returned"),
+        ({"between": lambda x: x.mul_(2)}, "blocks.1 was not given what blocks.0 returned"),
+    ],
+)
+def test_blocks_that_run_otherwise_than_planned_are_refused_in_training_and_run_without_gradients(change, message):
+    model, x = Shuffled(), torch.randn(8, 16)
+    costs = profile_chain(model, x)
+    module = plan(model, x, smallest_budget(costs), costs).module
+    for name, value in change.items():
+        setattr(model, name, value)
+    with pytest.raises(CkptError, match=message):
+        module(x)
+    with torch.no_grad():
+        torch.testing.assert_close(module(x), model(x))
+    model(x).sum().backward()  # it was left as it was
+
+
+def test_a_sequential_with_a_forward_of_its_own_is_no_plain_chain():
+    class Residual(nn.Sequential):
+        def forward(self, x):
+            return x + super().forward(x)
+
+    model, x = Residual(*(nn.Linear(8, 8) for _ in range(4))), torch.randn(3, 8)
+    torch.testing.assert_close(plan(model, x, 10**6).module(x), model(x))
+
+
+def test_a_backward_in_the_middle_of_the_row_is_refused():
+    model, x = Shuffled(), torch.randn(8, 16)
+    module = Planned(model, find_chain(model, x), recompute_all(6))
+    model.between = lambda x: (x.sum().backward(), x)[1]
+    with pytest.raises(CkptError, match="backward began when 1 of 6 stages had run"):
+        module(x)
+
+
+def test_a_stage_that_works_in_place_is_named():
+    stages = nn.Conv2d(1, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 4, 3), nn.ReLU(inplace=True)
+    for model, x in ((stages, torch.ones(5, 1, 8, 8)), (stages[1:], torch.ones(5, 4, 8, 8))):
+        with pytest.raises(CkptError, match=r"stage [01] changed its input in place.*Use inplace=False"):
+            plan(nn.Sequential(*model), x, 10**6)
+
+
+@pytest.mark.parametrize("budget", ["2GB", float("nan"), None])
+def test_a_budget_that_is_no_number_is_refused_before_anything_runs(budget):
+    ran = []
+    with pytest.raises(CkptError, match=r"the budget is .*, expected a number of bytes: 2 \* 10\*\*9 for 2 GB"):
+        plan([lambda x: ran.append(x) or x.sin()], torch.ones(2, requires_grad=True), budget)
+    assert not ran
 
 
 def test_costs_of_another_chain_are_refused():

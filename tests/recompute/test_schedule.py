@@ -79,6 +79,13 @@ def test_no_stage_of_a_binomial_chain_advances_more_than_its_repeats(slots, repe
     assert max(revolve(beta(slots, repeats) + 1, slots).forwards()) > repeats + 1
 
 
+@pytest.mark.parametrize(("n", "slots"), [(2000, 1500), (3000, 3000)])
+def test_revolve_has_as_many_slots_as_one_likes(n, slots):
+    schedule = revolve(n, slots)
+    assert schedule.cost().forwards == n + extra_forwards(n, slots)
+    assert schedule.cost().peak <= slots + 2
+
+
 # ---- the type -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("n", "actions", "message"),
@@ -186,6 +193,17 @@ def test_the_drawing_has_time_across_and_stages_up():
     assert recompute_all(2).draw() == "1 | AB\n0 |c  rAB"
     steps = recompute_all(2).cost().steps
     assert [(s.start, s.end) for s in steps] == [(0, 1), (1, 2), (2, 3), (3, 3), (3, 4), (4, 5)]
+
+
+def test_costs_and_slots_may_be_numpys_numbers():
+    lists = {"ftime": [3, 1], "btime": [2.5, 6], "x": [200, 200, 200], "xbar": [250, 255]}
+    more = {"ftmp": [7, 9], "btmp": [0, 255], "saves_x": [True, False], "saves_y": [False, True]}
+    costs = Costs(**lists, **more)
+    arrays = {name: np.array(values, dtype=np.uint8) for name, values in (lists | more).items() if name != "btime"}
+    found = Costs(**arrays, btime=np.array(lists["btime"], dtype=np.float32))
+    assert found == costs
+    assert store_all(2).cost(found) == store_all(2).cost(costs)  # not modulo 256
+    assert revolve(np.int64(10), np.int32(3)) == revolve(10, 3)
 
 
 def test_stages_may_be_numpys_numbers():
