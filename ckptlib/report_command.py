@@ -10,10 +10,9 @@ from .errors import CkptError
 from .grading.course.course import Course
 from .grading.course.journal import Journal
 from .grading.pages.export import to_canvas, to_csv, to_json
-from .grading.pages.report import Item, Report, collect
+from .grading.pages.report import Report, collect
+from .grading.pages.report_text import as_text
 from .grading.pages.similarity import Similarity, compare
-
-MOST_TOLD = 5  # messages per task; all of them are in the JSON
 
 
 def report(args: argparse.Namespace) -> str:
@@ -58,33 +57,3 @@ def _answers(notebook: dict) -> dict[str, str]:
     return {
         its["grade_id"]: cell["source"] for its, cell in about if its.get("solution") and cell["cell_type"] == "code"
     }
-
-
-# ---- for the terminal -----------------------------------------------------------------------------------------------
-def as_text(found: Report, similarity: Similarity | None) -> str:
-    head = f"{found.assignment}: {len(found.submitted)} submissions of {len(found.lines)} students"
-    if found.submitted:
-        head += f", {found.mean_score:.2f} of {found.max_score:g} points on average"
-    width = max(map(len, found.tasks), default=4)
-    lines = [head, "", f"{'task':{width}}  answered  right  partly  missed  mean"]
-    for item in found.items():
-        lines += _item(item, width)
-    if flagged := [line for line in found.submitted if line.flags]:
-        lines += ["", "Flagged", *(f"  {line.student}: {'; '.join(line.flags)}" for line in flagged)]
-    alike = (
-        str(similarity) if similarity else "No answers are kept in this course (.ckptlib): they were graded elsewhere."
-    )
-    lines += ["", "Alike beyond chance: a reason to look, not a verdict", *(f"  {line}" for line in alike.split("\n"))]
-    return "\n".join(_printable(line) for line in lines) + "\n"
-
-
-def _item(item: Item, width: int) -> list[str]:
-    counts = f"{item.answered:8}  {item.right:5}  {item.partly:6}  {item.missed:6}  {item.mean_share:4.0%}"
-    told = [f"    {n} of {item.submissions} were told: {message.splitlines()[0]}" for message, n in item.told]
-    more = [f"    and {len(told) - MOST_TOLD} other messages"] if len(told) > MOST_TOLD else []
-    return [f"{item.task:{width}}  {counts}", *told[:MOST_TOLD], *more]
-
-
-def _printable(line: str) -> str:
-    """A student's error may hold what a terminal would obey."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)

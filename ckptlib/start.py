@@ -158,15 +158,19 @@ def checked(folder: Path) -> str:
         found = json.loads(done.stdout)
     except ValueError:
         return f"<pre>{html.escape(done.stderr.strip() or 'the check printed nothing')}</pre>"
-    rows = []
-    for task in found["tasks"]:
-        said = html.escape(task["message"]).replace("\n", "<br>") or "right"
-        points = f"{task['points']:g} / {task['max_points']:g}"
-        rows.append(f"<tr><td>{html.escape(task['name'])}</td><td>{points}</td><td>{said}</td></tr>")
+    rows = "".join(_row(task) for task in found["tasks"])
     total = f"<b>{found['score']:g} / {found['max_score']:g}</b> {html.escape(found['reason'] if not rows else '')}"
-    style = "text-align: left; vertical-align: top; white-space: normal"
-    table = "".join(rows).replace("<td>", f'<td style="{style}">')
-    return f"<table>{table}</table><p>{total}</p>"
+    remarks = ["Only the checks that you can see: no source to grade by is at hand."] if found["visible_only"] else []
+    said = "".join(f"<li>{html.escape(remark)}</li>" for remark in [*remarks, *found["notes"], *found["flags"]])
+    return f"<table>{rows}</table><ul>{said}</ul><p>{total}</p>"
+
+
+def _row(task: dict) -> str:
+    """A task's name, its points and what is said of it. A message may quote what a student's code raised: escaped."""
+    again = f"\nRead again: {task['section']}." if task["message"] and task["section"] else ""
+    cells = (task["name"], f"{task['points']:g} / {task['max_points']:g}", (task["message"] or "right") + again)
+    cell = '<td style="text-align: left; vertical-align: top; white-space: pre-line">{}</td>'
+    return f"<tr>{''.join(cell.format(html.escape(text)) for text in cells)}</tr>"
 
 
 if __name__ == "__main__":

@@ -127,8 +127,8 @@ def _load(target: str) -> Callable[..., object]:
     module_name, colon, name = target.partition(":")
     if not (colon and all(part.isidentifier() for part in [*module_name.split("."), name])):
         stem = Path(module_name).stem
-        likely = f", such as {stem if stem.isidentifier() else 'mine'}:{name if name.isidentifier() else 'build'}"
-        raise CkptError(f"the target is {target!r}, expected mlp or package.module:function{likely}")
+        likely = f"such as {stem if stem.isidentifier() else 'mine'}:{name if name.isidentifier() else 'build'}"
+        raise CkptError(f"the target is {target!r}, expected package.module:function, {likely} (for measure also mlp)")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does: your own file is found where you stand
     try:

@@ -99,13 +99,35 @@ def test_without_bubblewrap_and_chromium_the_book_can_still_be_read(tmp_path):
     assert mends == {"bubblewrap": "sudo apt-get install bubblewrap", "Chromium": "sudo apt-get install chromium"}
 
 
+NO_USERS = "bwrap: setting up uid map: Permission denied"
+NO_PROC = "bwrap: Can't mount proc on /newroot/proc: Operation not permitted"
+
+
 def test_bubblewrap_that_is_installed_but_forbidden_does_not_count(tmp_path, monkeypatch):
-    fake_program(tmp_path, "bwrap", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
+    fake_program(tmp_path, "bwrap", f"echo '{NO_USERS}' >&2; exit 1")
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(doctor, "CONTAINER_MARKS", ())  # the tests themselves may run in one
     check = doctor.bubblewrap()
     assert not check.ok and check.needed_for == "grading"
     assert check.says == "is installed but cannot make a sandbox: bwrap: setting up uid map: Permission denied"
     assert check.mend.startswith("sudo sysctl -w ")
+
+
+@pytest.mark.parametrize(("said", "marked"), [(NO_PROC, False), (NO_USERS, True)])
+def test_in_a_container_its_options_are_told_and_no_sysctl(said, marked, tmp_path, monkeypatch):
+    fake_program(tmp_path, "bwrap", f'echo "{said}" >&2; exit 1')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(doctor, "CONTAINER_MARKS", (tmp_path / "no", tmp_path / ("bwrap" if marked else "neither")))
+    check = doctor.bubblewrap()
+    assert not check.ok and said in check.says and "sysctl" not in check.mend
+    for option in (
+        "seccomp=unconfined",
+        "apparmor=unconfined",
+        "systempaths=unconfined",
+        "unmask=ALL",
+        "label=disable",
+    ):
+        assert option in check.mend
 
 
 def test_bubblewrap_elsewhere_than_on_linux(monkeypatch):

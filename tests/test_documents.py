@@ -1,5 +1,6 @@
 """Does every command in README.md and INSTRUCTORS.md do what the page says? They are run, all of them, in a copy."""
 
+import inspect
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptlib import book
+from ckptlib import book, doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_activation_memory"
@@ -100,6 +101,35 @@ def test_the_instructors_hidden_probe_is_asked(tmp_path):
     shutil.copytree(ROOT / "solutions" / NAME, tmp_path / NAME)
     (tmp_path / NAME / "hidden.py").write_text(code)
     assert Assignment.load(tmp_path / NAME).right("saved_nbytes", [7]) == [{"dict": [["nothing", 0]]}]
+
+
+def test_all_that_the_authors_table_says_can_be_written_and_nothing_is_left_out():
+    from ckptlib.grading.given import Given
+    from ckptlib.grading.probes import Checks, Task
+
+    said = (ROOT / "INSTRUCTORS.md").read_text(encoding="utf-8").split("What else an author can say:\n\n")[1]
+    table, defaults = said.split("\n\n")[:2]
+    check = Checks(str(ROOT / "tasks.py"))
+
+    @check.task(points=1)
+    def NAME(given, NAME): ...
+
+    names = {"check": check, "given": Given(7), "options": [1, 2], "nbytes": 1}
+    for written, where in (row.split(" | ")[:2] for row in table.splitlines()[2:]):
+        for code in re.findall("`(.*?)`", written):
+            eval(f"check.task(**{{'points': 1}} | dict({code}))" if "check.task" in where else code, names)
+    known = {name for name in vars(Given) if not name.startswith("_")} | {"tolerate", "limit_peak", "add_quiz"}
+    task, tolerate = (inspect.signature(each).parameters for each in (Checks.task, Task.tolerate))
+    assert [name for name in known | set(task) - {"self"} if name not in table] == []
+    assert f"(default {task['cases'].default})" in table
+    assert (tolerate["rtol"].default, tolerate["atol"].default) == (1e-4, 1e-6)
+    assert "rtol is 1e-4 and atol is 1e-6" in defaults
+
+
+def test_the_doctor_and_the_page_give_a_container_the_same_options():
+    page = (ROOT / "INSTRUCTORS.md").read_text(encoding="utf-8")
+    options = re.findall(r"--security-opt [\w=]+", doctor.CONTAINER_OPTIONS)
+    assert len(options) == 6 and re.findall(r"--security-opt [\w=]+", page) == options
 
 
 @pytest.mark.parametrize("page", ["README.md", "INSTRUCTORS.md", "CONTRIBUTING.md"])

@@ -1,8 +1,10 @@
 """Does a reader's first page list every chapter, know what has been passed, and check without a terminal?"""
 
+import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -57,7 +59,36 @@ def test_the_button_gives_the_verdict_of_the_command(need):
     assert choice.value == NAME
     button.click()
     assert "predict_saved" in verdict.value and "not answered yet" in verdict.value and "0 / 10" in verdict.value
+    assert "Read again: 1.2" in verdict.value
     assert not button.disabled
+
+
+EVIL = "<script>alert('x')</script>"
+ESCAPED = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;"
+
+
+def test_the_button_says_all_that_the_command_says_and_trusts_none_of_it(monkeypatch):
+    right = {"name": "ledger", "points": 2, "max_points": 2, "message": "", "section": "1.4"}
+    wrong = {
+        "name": EVIL,
+        "points": 0,
+        "max_points": 1,
+        "message": f"raised ValueError: {EVIL}\ntwice",
+        "section": "1.2",
+    }
+    found = {"tasks": [right, wrong], "score": 2, "max_score": 3, "reason": EVIL, "visible_only": True}
+    found |= {"notes": [f"question {EVIL} ran longer than 20 s"], "flags": [f"tampered kernel: {EVIL}"]}
+    done = SimpleNamespace(stdout=json.dumps(found), stderr="")
+    monkeypatch.setattr(start.subprocess, "run", lambda *_, **__: done)
+    page = start.checked(ROOT)
+    assert "<script" not in page
+    assert f"{ESCAPED}\ntwice\nRead again: 1.2.</td>" in page and "Read again: 1.4" not in page
+    remarks = re.findall("<li>(.*?)</li>", page)
+    assert remarks[0].startswith("Only the checks that you can see")
+    assert remarks[1:] == [f"question {ESCAPED} ran longer than 20 s", f"tampered kernel: {ESCAPED}"]
+    found["visible_only"] = False
+    done.stdout = json.dumps(found)
+    assert "Only the checks" not in start.checked(ROOT)
 
 
 def test_a_quiz_answers_every_choice_with_its_sentence():

@@ -3,6 +3,8 @@
 import json
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
 
@@ -102,3 +104,23 @@ def test_few_submissions_are_in_memory_at_a_time(crew):
 def test_no_scheduler_at_the_address():
     with pytest.raises(CkptError, match="no dask scheduler at"):
         Cluster("somewhere:1:2")
+
+
+def test_a_client_that_could_not_be_made_leaves_nothing_behind():
+    """Left half-made, it waits for 40 seconds when Python ends, and prints a traceback."""
+    code = """
+from ckptlib.errors import CkptError
+from ckptlib.grading.course.executors import Cluster
+try:
+    Cluster("somewhere:1:2")
+except CkptError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "no dask scheduler at somewhere:1:2" in done.stdout and done.stderr == ""
+
+
+def test_without_dask_it_says_how_this_repository_is_installed_with_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CkptError, match=r"pip install -c constraints.txt '\.\[cluster\]'"):
+        Cluster("tcp://10.0.0.1:8786")

@@ -17,7 +17,8 @@ from ckptlib.grading.course.course import Course
 from ckptlib.grading.course.gradebook import OneGradebook
 from ckptlib.grading.course.journal import Journal
 from ckptlib.grading.pages.export import written
-from ckptlib.grading.pages.report import collect
+from ckptlib.grading.pages.report import Answer, Line, Report, collect
+from ckptlib.grading.pages.report_text import as_text
 
 NAME = "01_small"
 STUB = "def ledger(model):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
@@ -132,6 +133,59 @@ def test_the_text_tells_it_all_and_no_escape_reaches_the_terminal(folder, capsys
     assert "ada and bob: 100% alike in ledger" in text
     assert "Too short to tell: ledger (2 answers)." in text
     assert "\x1b" not in text
+
+
+EMPTY = "'01_small.ipynb' is no notebook: it is empty"
+
+
+@pytest.fixture
+def mixed() -> Report:
+    """Seven files that cannot be read, two answers that can, and two students who handed in nothing."""
+    lines = [
+        Line(f"bad{i}", submitted=True, problem=EMPTY, answers={"ledger": Answer(0, 2, False, False, EMPTY, [EMPTY])})
+        for i in range(7)
+    ]
+    lines.append(Line("ada", submitted=True, answers={"ledger": Answer(2, 2)}))
+    lines.append(
+        Line(
+            "bob", submitted=True, late_penalty=0.5, answers={"ledger": Answer(1, 2, message="state: AdamW keeps two.")}
+        )
+    )
+    return Report(NAME, {"ledger": 2}, [*lines, Line("eve"), Line("mal\x1b[2J")])
+
+
+def test_a_file_that_cannot_be_read_is_told_once_and_hides_no_mistake(mixed):
+    assert mixed.items()[0].told == [("state: AdamW keeps two.", 1)]
+    assert mixed.items()[0].missed == 7  # its points are none all the same
+    text = as_text(mixed, None)
+    assert text.count("it is empty") == 7 and "Could not be read\n  bad0: '01_small.ipynb' is no notebook" in text
+
+
+def test_the_text_names_who_is_missing_and_everybodys_score(mixed):
+    text = as_text(mixed, None)
+    assert text.startswith(
+        f"{NAME}: 9 submissions of 11 students, 0.28 of 2 points on average\nNot handed in: eve, mal�[2J\n"
+    )
+    assert "\n  ada       2 / 2\n  bob     0.5 / 2, late: 0.5 points less\n" in text and "eve  " not in text
+    assert "\x1b" not in text
+
+
+def test_nothing_is_said_of_what_did_not_happen(folder):
+    report = collect(Course(folder), NAME)
+    report.lines = report.submitted
+    text = as_text(report, None)
+    assert "Not handed in" not in text and "Could not be read" not in text
+
+
+def test_the_journals_problem_is_the_lines(folder, monkeypatch):
+    graded = Journal.graded
+
+    def with_a_problem(self, student):
+        found = graded(self, student)
+        return {"result": found["result"] | {"problem": EMPTY}} if student == "cy" else found
+
+    monkeypatch.setattr(Journal, "graded", with_a_problem)
+    assert {line.student: line.problem for line in collect(Course(folder), NAME).lines if line.problem} == {"cy": EMPTY}
 
 
 def test_csv_has_points_and_message_per_task(folder, capsys):

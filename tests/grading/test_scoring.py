@@ -89,3 +89,48 @@ def test_what_was_not_isolated_says_so(toy, record):
 def test_without_a_record_there_is_a_reason(toy):
     found = without_record(toy, "ada", "3 workers died while they ran this submission")
     assert (found.score, found.reason) == (0, "3 workers died while they ran this submission")
+
+
+def stopped(ename: str, evalue: str, status: str = "error") -> dict:
+    """The answer's cell as the record holds it, with its last error."""
+    outputs = [{"output_type": "stream", "name": "stdout", "text": "hello"}]
+    outputs.append({"output_type": "error", "ename": ename, "evalue": evalue, "traceback": []})
+    return {"status": status, "outputs": outputs, "seconds": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (
+            stopped("SyntaxError", "expected ':' (1842.py, line 1)"),
+            ": its cell stopped with SyntaxError: expected ':' (line 1)",
+        ),
+        (
+            stopped("NameError", "name 'torch' is not defined"),
+            ": its cell stopped with NameError: name 'torch' is not defined",
+        ),
+        (stopped("E\x1b[2J", "a\n\nb\u202e"), ": its cell stopped with E [2J: a b"),
+        (stopped("NotImplementedError", ""), ". Was the cell run without an error?"),  # a blank
+        (stopped("KeyboardInterrupt", "", "timeout"), ". Was the cell run without an error?"),  # a note tells it
+        ({"status": "ok", "outputs": []}, ". Was the cell run without an error?"),  # another name was defined
+    ],
+)
+def test_a_name_that_is_missing_is_told_with_what_its_cell_raised(toy, record, cell, message):
+    record["answers"]["double"] = {"missing": ["double"]}
+    record["cells"] = {"double": cell}
+    task = score(toy, "ada", record).tasks[0]
+    assert (task.points, task.message) == (0, f"double is not defined{message}")
+
+
+def test_what_a_cell_raised_is_cut(toy, record):
+    record["answers"]["double"] = {"missing": ["double"]}
+    record["cells"] = {"double": stopped("ValueError", "x y " * 500)}
+    message = score(toy, "ada", record).tasks[0].message
+    assert "stopped with ValueError: x y" in message and len(message) < 300
+
+
+def test_nobody_is_told_to_read_again_because_of_a_file(toy, record):
+    record["answers"]["double"] = {"missing": ["double"]}
+    assert [task.section for task in score(toy, "ada", record).tasks] == ["1.1", "1.2"]
+    found = without_record(toy, "ada", "'01_toy.ipynb' is no notebook: it is empty")
+    assert [task.section for task in found.tasks] == ["", ""]

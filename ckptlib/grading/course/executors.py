@@ -89,16 +89,19 @@ def _begin(parent: int) -> None:
 
 
 class Cluster:
-    """The workers of a dask cluster. They need ckptlib and bubblewrap, and see one submission at a time."""
+    """The workers of a dask cluster. They need ckptlib, dask and bubblewrap, and see one submission at a time."""
 
     def __init__(self, address: str):
         try:
             from distributed import Client
         except ImportError:
-            raise CkptError("--cluster needs dask: pip install 'ckptlib[cluster]'") from None
+            how = "in this repository, pip install -c constraints.txt '.[cluster]'"
+            raise CkptError(f"--cluster needs dask, here and on each worker: {how}") from None
+        self._client = Client.__new__(Client)  # held before it is made: one that fails half-way has to be closed
         try:
-            self._client = Client(address, timeout=20, set_as_default=False)
+            self._client.__init__(address, timeout=20, set_as_default=False)
         except (OSError, ValueError) as error:
+            self._client.close()  # left to Python's end, it would wait there for 40 s and print a traceback
             raise CkptError(f"no dask scheduler at {address} ({error}): expected such as tcp://10.0.0.1:8786") from None
         self._executor = self._client.get_executor(pure=False)
         self._alone_since: float | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +13,7 @@ from ..verdict import Verdict
 
 TAMPERED = "tampered kernel"
 NOT_ISOLATED = "not isolated: it could read and write what you can"
+LONGEST_ERROR = 200  # letters of what a cell raised
 
 
 @dataclass
@@ -91,7 +94,8 @@ def score(assignment: Assignment, student: str, record: dict) -> Result:
         verdict = Verdict(0, result.problem) if result.problem else _verdict(task, record, tampered)
         most = float(points[grade_id])
         earned = round(most * verdict.share, 2)
-        result.tasks.append(TaskScore(name, grade_id, earned, most, verdict.message, task.section, verdict.missed))
+        section = "" if result.problem else task.section  # a file that cannot be read is no reason to read again
+        result.tasks.append(TaskScore(name, grade_id, earned, most, verdict.message, section, verdict.missed))
     return result
 
 
@@ -110,7 +114,9 @@ def _grade_cells(assignment: Assignment) -> list[Any]:
 def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
     answer = record["answers"].get(task.name, {"reason": "was not asked"})
     if missing := [name for name in task.names if name in answer.get("missing", ())]:
-        return _lost(f"{', '.join(missing)} is not defined. Was the cell run without an error?")
+        raised = _raised(record.get("cells", {}).get(task.name, {}))
+        why = f": its cell stopped with {raised}" if raised else ". Was the cell run without an error?"
+        return _lost(f"{', '.join(missing)} is not defined{why}")
     if "reason" in answer:
         return _lost(answer["reason"])
     if tampered and task.peak_limit is not None:
@@ -125,6 +131,16 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
         return task.judge(cases, expected["right"], expected["mistakes"], task.tolerance)
     except Exception as error:  # a forged answer can cause any: it costs this task, never the batch
         return _lost(f"the answer cannot be compared: {type(error).__name__}: {error}"[:300])
+
+
+def _raised(cell: dict) -> str:
+    """What an answer's cell ended with, as one short line: a student's words. "" of a blank, which only says so."""
+    errors = [output for output in cell.get("outputs", ()) if output.get("output_type") == "error"]
+    if cell.get("status") != "error" or not errors or errors[-1]["ename"] == "NotImplementedError":
+        return ""
+    text = "".join(c if c.isprintable() else " " for c in f"{errors[-1]['ename']}: {errors[-1]['evalue']}")
+    text = re.sub(r" \([^()]*, line (\d+)\)$", r" (line \1)", text)  # IPython's name for a cell differs in every run
+    return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …")
 
 
 def is_right(task: Task, answer: dict, right: list) -> bool:

@@ -45,6 +45,7 @@ class Line:
     timestamp: str = ""
     late_penalty: float = 0
     answers: dict[str, Answer] = field(default_factory=dict)
+    problem: str = ""  # of the submission as a whole: then its answers could not be looked at
     flags: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -86,6 +87,14 @@ class Report:
         return [line for line in self.lines if line.submitted]
 
     @property
+    def not_handed_in(self) -> list[Line]:
+        return [line for line in self.lines if not line.submitted]
+
+    @property
+    def unreadable(self) -> list[Line]:
+        return [line for line in self.lines if line.problem]
+
+    @property
     def mean_score(self) -> float:
         return fmean(line.score for line in self.submitted) if self.submitted else 0.0
 
@@ -93,11 +102,13 @@ class Report:
         return [self._item(task) for task in self.tasks]
 
     def _item(self, task: str) -> Item:
-        answers = [line.answers[task] for line in self.submitted if task in line.answers]
+        having = [line for line in self.submitted if task in line.answers]
+        answers = [line.answers[task] for line in having]
         right = sum(answer.points >= answer.max_points for answer in answers)
         missed = sum(answer.points <= 0 < answer.max_points for answer in answers)
         shares = [answer.points / answer.max_points for answer in answers if answer.max_points]
-        told = frequent(dict.fromkeys(answer.missed or filter(None, [answer.message])) for answer in answers)
+        read = [line.answers[task] for line in having if not line.problem]  # a file's problem is no idea missed
+        told = frequent(dict.fromkeys(answer.missed or filter(None, [answer.message])) for answer in read)
         return Item(
             task=task,
             submissions=len(answers),
@@ -196,8 +207,7 @@ def _add_reasons(report: Report, journal: Journal) -> None:
         graded, record = journal.graded(line.student) or {}, journal.answers(line.student) or {}
         result = graded.get("result", {})
         line.flags, line.notes = result.get("flags", []), result.get("notes", [])
-        if result.get("problem"):
-            line.notes = [result["problem"], *line.notes]
+        line.problem = result.get("problem", "")
         for task in result.get("tasks", []):
             if answer := line.answers.get(task["name"]):
                 answer.message, answer.missed = task["message"], task["missed"]
