@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 _SPARSE_PARTS = {
@@ -29,6 +30,8 @@ def check_unchanged(tensor: Tensor, version: int) -> None:
 
 def plain_parts(t: Tensor) -> list[Tensor]:
     """The dense tensors that hold `t`: itself, or a sparse tensor's indices and values, or a wrapper's insides."""
+    while is_functorch_wrapped_tensor(t):  # inside torch.func.grad, vmap, ...: what a module is called with there
+        t = get_unwrapped(t)
     if is_traceable_wrapper_subclass(t):  # DTensor, quantized weights, ...
         names, _ = t.__tensor_flatten__()
         inside = [getattr(t, name) for name in names]  # DTensor also names its mesh

@@ -98,13 +98,13 @@ class Timeline:
         return rows
 
 
-def of_trace(trace: Trace, device: str = "cpu") -> tuple[Timeline, list[Mark]]:
-    """The trace's own bytes, storage by storage, on one device: no allocator, no rounding."""
+def of_trace(trace: Trace, *devices: str) -> tuple[Timeline, list[Mark]]:
+    """The trace's own bytes, storage by storage, on these types of device: no allocator, no rounding."""
     line, marks = Timeline(), []
     total = high = 0
     for index in trace.before:
         storage = trace.storages[index]
-        if storage.device == device and storage.nbytes:
+        if storage.device in devices and storage.nbytes:
             line.start.append(Change(storage.nbytes, storage, "before", -1))
             total += storage.nbytes
     high = total
@@ -115,7 +115,7 @@ def of_trace(trace: Trace, device: str = "cpu") -> tuple[Timeline, list[Mark]]:
         if event.kind not in ("alloc", "free"):
             continue
         storage = trace.storages[event.storage]
-        if storage.device == device and storage.nbytes:
+        if storage.device in devices and storage.nbytes:
             nbytes = storage.nbytes if event.kind == "alloc" else -storage.nbytes
             line.changes.append(Change(nbytes, storage, event.phase, event.op))
             total += nbytes

@@ -110,8 +110,7 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if self._fake:
             self._refuse_trainable_reals(func, args)
-        if self._gradients.meet(func, args, kwargs):
-            func = torch.ops.aten.add_.Tensor  # as it is without us
+        func = self._gradients.untraced(func, args, kwargs)
         op = Op(
             index=len(self.trace.ops),
             name=_name(func),

@@ -1,4 +1,4 @@
-"""Gradients that meet: the trace adds them up in place where autograd's engine, left alone, does so."""
+"""Backward writes over its tensors under a trace where autograd's engine and formulas, left alone, do so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 
 import ckptlib as ck
+from ckptlib.measure.profiled import profiled
+from ckptlib.measure.timeline import of_trace
 
 
 def leaf(*shape):
@@ -102,3 +104,150 @@ def test_a_python_backward_is_not_added_up_for():
         Twice.apply(torch.relu(x)).sum().backward()
 
     assert traced_adds(fn) == (0, 2)
+
+
+# ---- the formulas' own tensors --------------------------------------------------------------------------------------
+
+ROWS = torch.arange(3)
+PICKED = {  # the formula fills zeros of the input's size
+    "index": lambda x: x[ROWS],
+    "two indices": lambda x: x[ROWS, ROWS],
+    "index_select": lambda x: x.index_select(0, ROWS),
+    "repeat_interleave": lambda x: x.repeat_interleave(torch.full((100,), 2), 0, output_size=200),
+    "gather": lambda x: x.gather(1, torch.zeros(100, 2, dtype=torch.long)),
+    "take_along_dim": lambda x: torch.take_along_dim(x, torch.zeros(100, 2, dtype=torch.long), 1),
+    "take": lambda x: x.take(ROWS),
+    "trace": lambda x: x.trace(),
+    "max": lambda x: x.max(1)[0],
+    "min": lambda x: x.min(0, keepdim=True)[0],
+    "median": lambda x: x.median(1)[0],
+    "nanmedian": lambda x: x.nanmedian(1)[0],
+    "kthvalue": lambda x: x.kthvalue(3)[0],
+    "mode": lambda x: x.mode()[0],
+    "topk": lambda x: x.topk(5)[0],
+    "sort": lambda x: x.sort()[0],
+    "stable sort": lambda x: x.sort(stable=True)[0],
+    "cummax": lambda x: x.cummax(0)[0],
+    "cummin": lambda x: x.cummin(0)[0],
+}
+COMPUTED = {  # the formula goes on with its last result
+    "bce": lambda x: F.binary_cross_entropy_with_logits(x, x.detach().sigmoid()),
+    "weighted bce": lambda x: F.binary_cross_entropy_with_logits(
+        x, x.detach().sigmoid(), weight=torch.rand(50), pos_weight=torch.rand(50)
+    ),
+    "clamp": lambda x: torch.clamp(x, x.detach() - 1, x.detach() + 1),
+}
+COPIED = {  # the same ops in other formulas: out of place in every run
+    "xlogy": lambda x: torch.xlogy(x, x.detach().exp()),  # masked_fill
+    "pow": lambda x: torch.pow(x.detach().abs() + 1, x),  # logical_and
+    "var": lambda x: x.var(0),  # mul, sub
+    "unsafe index": lambda x: torch.ops.aten._unsafe_index(x, [ROWS]),
+}
+FORMULAS = PICKED | COMPUTED | COPIED
+
+
+def backward(pick, create_graph):
+    """A backward that is ready to run, with its graph and its input."""
+    torch.manual_seed(0)
+    x = leaf(100, 50)
+    y = pick(x).sum()
+    return lambda: torch.autograd.grad(y, x, create_graph=create_graph)[0]
+
+
+def allocated(fn):
+    """The peak above the start, by the CPU allocator's own record of a run that nobody traces."""
+    live, peak = 0, 0
+    with profiled() as readings:
+        fn()
+    for reading in readings:
+        live += reading.nbytes
+        peak = max(peak, live)
+    return peak
+
+
+def traced(fn, device="cpu", **options):
+    line, _ = of_trace(ck.measure(fn, device, **options).trace, "cpu")
+    return line.peak - line.total(-1)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("kind", FORMULAS)
+def test_formulas_need_what_the_allocator_records(kind, create_graph):
+    theirs = allocated(backward(FORMULAS[kind], create_graph))
+    for device in ("cpu", "sim:cuda"):
+        ours = traced(backward(FORMULAS[kind], create_graph), device)
+        assert 0 <= theirs - ours <= 16, device  # a Python number in a formula is a tensor of 8 bytes to the allocator
+    assert theirs >= 100 * 50 * 4  # at least the gradient itself
+    fake = traced(lambda: backward(FORMULAS[kind], create_graph), fake=True, builds=True)
+    assert fake == ours
+
+
+def test_formulas_with_temporaries_inside_their_kernels_need_no_more_than_the_allocator_records():
+    for pick in (lambda x: x.masked_select(x > 0), lambda x: x[x > 0]):
+        assert 100 * 50 * 4 <= traced(backward(pick, False)) <= allocated(backward(pick, False))
+
+
+@pytest.mark.parametrize("kind", FORMULAS)
+@pytest.mark.parametrize("device", ["cpu", "sim:cuda"])
+def test_formulas_are_right(kind, device):
+    untraced, results = backward(FORMULAS[kind], False)(), []
+    ck.measure(lambda: results.append(backward(FORMULAS[kind], False)()), device)
+    torch.testing.assert_close(results, [untraced])
+
+
+@pytest.mark.parametrize("kind", FORMULAS)
+def test_their_derivatives_are_right(kind):
+    """create_graph=True: the zeros that were written into are part of a graph."""
+
+    def twice():
+        torch.manual_seed(0)
+        x = leaf(100, 50)
+        dx = torch.autograd.grad(FORMULAS[kind](x**3).square().sum(), x, create_graph=True)[0]
+        return dx, torch.autograd.grad(dx.square().sum(), x)[0]
+
+    with ck.trace():
+        results = twice()
+    torch.testing.assert_close(results, twice())
+
+
+@pytest.mark.parametrize("reduce", [torch.max, torch.min, torch.median, torch.nanmedian])
+def test_a_reduction_to_one_element_by_hand(reduce):
+    """`evenly_distribute_backward`: two masks of 1 byte per element on CUDA, and the gradient."""
+    masks_and_gradient = 100 * 50 * (1 + 1 + 4)
+    assert 0 <= traced(backward(reduce, False), "sim:cuda") - masks_and_gradient < 64  # and a few single elements
+
+
+def test_a_classifier_of_the_last_token():
+    """Embedding, an index per row, a maximum over time, cross-entropy: 64 x 30 x 16 floats, never two gradients."""
+    torch.manual_seed(0)
+    embed, mix, head = torch.nn.Embedding(40, 16), torch.nn.Linear(16, 16), torch.nn.Linear(48, 5)
+    ids, last, rows = torch.randint(40, (64, 30)), torch.randint(30, (64,)), torch.arange(64)
+    target = torch.randint(5, (64,))
+
+    def step():
+        h = mix(embed(ids)).tanh()
+        pooled = F.adaptive_max_pool2d(h[:, None], (1, 16))[:, 0, 0]
+        loss = F.cross_entropy(head(torch.cat([h[rows, last], h.max(1)[0], pooled], 1)), target)
+        loss.backward()
+        for module in (embed, mix, head):
+            module.zero_grad()
+
+    step()
+    theirs = allocated(step)
+    assert traced(step) == traced(step, "sim:cuda") == theirs
+
+
+def test_a_python_backward_is_not_written_over():
+    class Gather(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[:, :2].clone()
+
+        @staticmethod
+        def backward(ctx, dy):
+            zeros = torch.zeros(100, 50)
+            filled = zeros.scatter_add(1, torch.zeros(100, 2, dtype=torch.long), dy)
+            assert not zeros.any()
+            return filled
+
+    assert "aten.scatter_add.default" in [op.name for op in ck.measure(backward(Gather.apply, False)).trace.ops]

@@ -147,6 +147,35 @@ def test_a_model_on_two_devices():
             ask(lambda: model(torch.randn(2, 3)))
 
 
+@pytest.mark.parametrize("device", ["cpu", "sim:cuda"])
+def test_a_meta_model_counts_as_the_model_it_stands_for(device):
+    def peaks(where):
+        with torch.device(where):
+            model, x = nn.Linear(100, 100), torch.randn(64, 100)
+        result = ck.measure(lambda: model(x).sum().backward(), device)
+        return result.peak, result.forward_peak, result.by_category
+
+    assert peaks("meta") == peaks("cpu")
+    assert peaks("meta")[0] > 2 * (100 * 100 + 100) * 4  # parameters and gradients
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_a_sparse_product_on_the_simulated_gpu(layout):
+    """It is cuSPARSE's, not cuBLAS's: no workspace for it, and its buffer is an honest unknown."""
+    a, x = torch.eye(100).to_sparse(layout=layout), torch.randn(100, 8, requires_grad=True)
+    result = ck.measure(lambda: torch.sparse.mm(a, x).sum().backward(), "sim:cuda")
+    assert "workspace" not in result.by_category
+    assert all("cuSPARSE" in why for why in result.unknowns.values())
+    assert {"aten._sparse_addmm.default", "aten.mm.default"} == set(result.unknowns)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_nested_product_on_the_simulated_gpu():
+    ragged = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(3, 4)])
+    assert ck.measure(lambda: torch.bmm(ragged, ragged.transpose(1, 2)), "sim:cuda").peak > 0
+
+
 def test_marks_and_peaks_between_them():
     def program():
         x = torch.empty(1000)
@@ -215,8 +244,8 @@ def test_measure_ones_own_model(user_module):
         (["mine:number"], "which cannot be called"),
         (["mine:nothing"], "nothing of that name"),
         (["nowhere:build"], "no module 'nowhere'"),
-        (["mine"], "expected mlp or package.module:function"),
-        (["./mine.py:build_step"], "expected mlp or package.module:function"),
+        (["mine"], "expected package.module:function"),
+        (["./mine.py:build_step"], "expected package.module:function"),
         (["mine:build_step", "--plot", "nowhere/a.svg"], "cannot draw to nowhere/a.svg"),
         (["mlp", "--checkpoint", "half"], "expected one of none, reentrant, nonreentrant"),
         (["mlp", "--device", "cuda"], "no accelerator"),

@@ -69,6 +69,26 @@ def test_live_bytes_equal_the_allocators_own_record(name):
     assert len(account.live_after) > 100
 
 
+LAYER, ROWS = nn.Linear(4, 4), torch.randn(3, 4)
+TRANSFORMS = {
+    "grad": lambda: torch.func.grad(lambda p: torch.func.functional_call(LAYER, p, ROWS).sum())(
+        dict(LAYER.named_parameters())
+    ),
+    "vmap": lambda: torch.vmap(LAYER)(ROWS),
+    "jacrev": lambda: torch.func.jacrev(LAYER)(ROWS),
+    "per-sample": lambda: torch.vmap(torch.func.grad(lambda x: LAYER(x).sum()))(ROWS),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_module_inside_a_function_transform(name):
+    with profiled() as readings, recording(markers=True) as recorder:
+        TRANSFORMS[name]()
+    assert reconcile(readings, recorder.trace).live_after == live_after_each_op(recorder.trace)
+    named = {storage.name for storage in recorder.trace.storages if storage.category == "parameter"}
+    assert named == {"Linear.weight", "Linear.bias"}
+
+
 def test_temporaries_inside_kernels_are_listed():
     """A convolution on the CPU unfolds its input inside the kernel: no op shows it, the allocator does."""
     result = ck.measure(lambda: train("cnn"), "cpu", hidden=True)

@@ -12,7 +12,7 @@ from math import prod
 from ..events import Op, TensorMeta
 from .attention import CUDNN, efficient, efficient_backward, flash, flash_backward
 from .held import NOTHING, Held, accumulated, ceil_div, copies, is_permuted
-from .matmuls import batched_product, matrix_product, uses_cublas, uses_cublaslt
+from .matmuls import CUSPARSE, batched_product, matrix_product, uses_cublas, uses_cublaslt
 from .presets import Gpu
 from .reductions import KERNELS, reduction_buffers
 
@@ -167,6 +167,7 @@ RULES: dict[str, Rule] = {
     "aten._safe_softmax.default": _safe_softmax,
     "aten.convolution.default": _unknown(CUDNN_WORKSPACE),
     "aten.convolution_backward.default": _unknown(CUDNN_WORKSPACE),
+    "aten._sparse_addmm.default": _unknown(CUSPARSE),
     "aten.sort.default": _unknown(SORT_STORAGE),
     "aten.sort.stable": _unknown(SORT_STORAGE),
     "aten.topk.default": _unknown(SORT_STORAGE),

@@ -28,6 +28,7 @@ MATRIX_PRODUCTS = {  # op -> where its two factors begin; all of them ask for th
 }
 ALWAYS_LT = ("aten._int_mm.default", "aten._scaled_mm.default")  # cuda/CUDABlas.cpp: int8_gemm, scaled_gemm
 LT_DTYPES = (torch.float64, torch.float32, *HALVES)
+CUSPARSE = "a sparse factor is multiplied by cuSPARSE, in a buffer of a size that only cuSPARSE knows"
 
 
 def uses_cublas(op: Op) -> bool:
@@ -60,12 +61,16 @@ def uses_cublaslt(op: Op, gpu: Gpu) -> bool:
 
 
 def _factors(op: Op) -> tuple[TensorMeta, ...]:
+    """What is multiplied by cuBLAS: nothing if a factor is sparse or nested, and so has no strides."""
     first = MATRIX_PRODUCTS.get(op.name)
-    return () if first is None else tuple(t for t in op.args[first : first + 2] if isinstance(t, TensorMeta))
+    factors = () if first is None else tuple(t for t in op.args[first : first + 2] if isinstance(t, TensorMeta))
+    return factors if all(t.stride for t in factors) else ()
 
 
 def matrix_product(op: Op, gpu: Gpu) -> Held:
     """cuBlasCommonArgs.h: a factor neither row- nor column-major is copied, as the expanded gradient of a sum is."""
+    if any(t.shape and not t.stride for t in op.args if isinstance(t, TensorMeta)):  # sparse
+        return Held(unknown=CUSPARSE)
     if not uses_cublas(op):
         return NOTHING
     a, b = _factors(op)
