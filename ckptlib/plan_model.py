@@ -13,7 +13,9 @@ import torch
 from .command_parts import bar, save_plot
 from .measure.table import Table, mib
 from .measure_command import chosen_gpu
-from .recompute.schedule import LEGEND, Schedule
+from .recompute.costs import Costs
+from .recompute.nesting import Calls, brackets, nested_calls
+from .recompute.schedule import KEEP_INPUT, LEGEND, Schedule
 from .recompute.training import Training
 from .recompute.whole_step import Found, NoPlanFits, WholeStep
 from .target import Target, own_code
@@ -59,6 +61,8 @@ def as_json(whole: WholeStep, found: Found, budget: int, same: bool | None) -> d
         "same_gradients": same,
         "stages": whole.chain.names,
         "forwards": found.schedule.forwards(),
+        "calls": nested_calls(found.schedule),
+        "calls_may_add": _held_longer(found.schedule, whole.costs),
         "actions": [list(action) for action in found.schedule.actions],
     }
 
@@ -81,9 +85,10 @@ def as_text(whole: WholeStep, found: Found, answer: dict) -> str:
     rows = [(what, nbytes, mib(nbytes)) for what, nbytes in rows]
     peaks = Table(f"peak on {found.measured.device}", ("what", "bytes", "MiB"), rows, notes)
     stages = Table(
-        f"the chain: {len(whole.chain.names)} stages, {_ends(whole.chain.names)}",
-        ("stage", "type", "keeps, bytes", f"forward, {whole.unit}", "runs", "do"),
+        f"the chain: {whole.costs.n} stages",
+        ("stage", "name", "type", "keeps, bytes", f"forward, {whole.unit}", "runs"),
         list(_stage_rows(whole, found.schedule)),
+        _what_to_call(answer["calls"], answer["calls_may_add"]),
     )
     drawn = [found.schedule.draw(), LEGEND] if len(found.schedule) <= WIDEST else []
     return "\n\n".join(map(str, (peaks, stages, *drawn)))
@@ -97,7 +102,22 @@ def _stage_rows(whole: WholeStep, schedule: Schedule) -> Iterator[tuple]:
         members = list(members)
         time = sum(c.ftime[i] for i in members) / len(members)
         names = [whole.chain.names[i] for i in members]
-        yield _ends(names), kind, nbytes, _amount(time), times, "keep" if times == 1 else "recompute"
+        yield _ends(list(map(str, members))), _ends(names), kind, nbytes, _amount(time), times
+
+
+def _what_to_call(calls: Calls, may_add: int) -> list[str]:
+    lines = [f"Call: {brackets(calls)}"]
+    if not all(isinstance(call, int) for call in calls):
+        lines.append("[ ] is one torch.utils.checkpoint.checkpoint around all that is in it.")
+    if may_add:
+        lines.append(f"It holds its input until its backward is done: {may_add:,} bytes more, if the peak is then.")
+    return lines
+
+
+def _held_longer(schedule: Schedule, costs: Costs) -> int:
+    """Bytes that a checkpoint of torch's may add to the peak. Ours drops a kept input when the stage has used it."""
+    inputs = {stage for kind, stage in schedule.actions if kind == KEEP_INPUT} - {0}  # that of 0 is the caller's
+    return max((costs.x[stage] for stage in inputs), default=0)
 
 
 def _ends(names: list[str]) -> str:
@@ -132,17 +152,20 @@ def _trains_the_same(training: Training, whole: WholeStep, schedule: Schedule) -
 def _close(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     if a is None or b is None:
         return a is b
-    largest = a.abs().max().item() if a.numel() else 0.0
-    return torch.allclose(a, b, rtol=1e-4, atol=1e-5 * largest)
+    a, b = a.to_dense(), b.to_dense()  # an embedding's may be sparse
+    finite = a[a.isfinite()]  # a model that has diverged is planned for, too
+    largest = finite.abs().max().item() if finite.numel() else 0.0
+    return torch.allclose(a, b, rtol=1e-4, atol=1e-5 * largest, equal_nan=True)
 
 
 # ---- without a budget -----------------------------------------------------------------------------------------------
 def _offers(whole: WholeStep, args: argparse.Namespace) -> str:
     """Plans from the most frugal one to none, each of which was run and measured."""
-    costs = whole.costs
-    low, high = whole.budgets
-    budgets = [low + (high - low) * i // (OFFERS - 1) for i in range(OFFERS - 1)]
-    found = [*(whole.run(whole.planned(budget)) for budget in budgets), whole.all_kept]
+    peaks = {plan: plan.cost(whole.costs).peak for plan in whole.plans}
+    low, high = min(peaks.values()), whole.all_kept.schedule.cost(whole.costs).peak
+    marks = [low + (high - low) * i // (OFFERS - 1) for i in range(OFFERS - 1)]
+    fastest = [[plan for plan in whole.plans if peaks[plan] <= mark][-1] for mark in marks]
+    found = [*map(whole.run, fastest), whole.all_kept]
     found = sorted(found, key=lambda one: (one.peak, whole.extra(one.schedule)))
     best = accumulate((whole.extra(one.schedule) for one in found), min, initial=inf)
     found = [one for one, before in zip(found, best, strict=False) if whole.extra(one.schedule) < before]
@@ -151,7 +174,7 @@ def _offers(whole: WholeStep, args: argparse.Namespace) -> str:
 
         points = [(one.peak, 100 * whole.extra(one.schedule)) for one in found]
         save_plot(lambda: plots.pareto({"plans": points}, f"run again (% {whole.unit})"), args.plot)
-    again = [sum(one.schedule.forwards()) - costs.n for one in found]
+    again = [sum(one.schedule.forwards()) - whole.costs.n for one in found]
     if args.json:
         plans = [
             {"step_peak": one.peak, "forwards_again": times, "extra_time": whole.extra(one.schedule)}

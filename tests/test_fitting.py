@@ -219,6 +219,15 @@ def test_a_step_trains(monkeypatch):
     assert torch.cosine_similarity(moved["mixed"], moved["fp32"], dim=0) > 0.9
 
 
+def test_a_need_that_never_grows_ends_the_search():
+    class Constant(Question):
+        def _least(self, batch):
+            return 1000
+
+    with pytest.raises(CkptError, match="what the step needs does not grow with the batch"):
+        Constant(None, GiB, "none").search()
+
+
 def test_nothing_fits():
     answer = fit(LLAMA3_8B, "24GiB", 1024, "mixed")
     assert answer.batch == 0 and answer.need is None

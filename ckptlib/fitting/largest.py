@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from ..errors import CkptError
 from ..recompute.optimal import BudgetTooSmall, optimal, smallest_budget
 from .block_bytes import KINDS
 from .chain import Chain, Need
@@ -80,6 +81,8 @@ class Question:
         if self.least(last) > self.nbytes:
             return int(self.least(1) <= self.nbytes)
         while high is None or high - low > 1:
+            if batch > self.nbytes:  # less than a byte each
+                raise CkptError(f"batch {batch:,} fits as well: what the step needs does not grow with the batch")
             low, high = (batch, high) if self.least(batch) <= self.nbytes else (low, batch)
             guess = self._where_the_line_ends(last, batch)
             last, batch = batch, min(max(guess, low + 1), 8 * low if high is None else high - 1)

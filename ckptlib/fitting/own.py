@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 from tqdm.auto import tqdm
 
@@ -74,13 +74,14 @@ def fits_own(
                 return _converted(build(batch), precision)
 
             def update(training: Training) -> Callable[[], None]:
-                return adamw(training.model, precision)
+                return _with_dense_gradients(training.model, adamw(training.model, precision))
 
             return WholeStep(setup, SIMULATED, card, True, RULES, update, bar.update)
 
         run_at(1).run()  # whatever is wrong with the model shows here
         strategies, notes = _possible(run_at(1), strategies)
         prime = _prime(build(1))
+        _refuse_a_fixed_batch(run_at, prime)
 
         @cache
         def rewritten_at(batch: int) -> WholeStep:
@@ -146,6 +147,26 @@ def _prime(training: Training) -> int:
     tensors = [*training.model.parameters(), *training.model.buffers(), *tensors_in(list(call_of(training.inputs)))]
     sizes = {n for t in tensors for n in t.shape}
     return next(p for p in count(101, 2) if all(p % d for d in range(3, p, 2)) and all(n % p for n in sizes))
+
+
+def _with_dense_gradients(model: nn.Module, update: Callable[[], None]) -> Callable[[], None]:
+    def checked() -> None:
+        for name, p in model.named_parameters():
+            if p.grad is not None and p.grad.is_sparse:
+                raise CkptError(
+                    f"the gradient of {name} is sparse, and AdamW, which is counted here, takes dense ones only. "
+                    "Is it an nn.Embedding(..., sparse=True)? Build it with sparse=False"
+                )
+        update()
+
+    return checked
+
+
+def _refuse_a_fixed_batch(run_at: Callable[[int], WholeStep], batch: int) -> None:
+    """All that a step makes is compared, and not its peak: that may be in the update, where the batch is not seen."""
+    one, many = (sum(s.nbytes for s in run_at(n).run().measured.trace.storages) for n in (1, batch))
+    if one == many:
+        raise CkptError(f"the step needs the same bytes at batch 1 and {batch}: does your function use `batch`?")
 
 
 def _as_run(fit: Fit, run_at: Callable[[int], WholeStep]) -> bool:

@@ -1,11 +1,13 @@
-"""Which plan keeps a whole training step within a budget? Plan the chain, measure the step, correct, again."""
+"""Which plan keeps a whole training step within a budget? Plan the chain for every budget, measure steps, bisect."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -19,13 +21,13 @@ from ..measure.measurement import SIMULATED, Measurement, measure
 from .builders import store_all
 from .chains import Chain, find_chain
 from .costs import Costs
-from .optimal import optimal, smallest_budget
+from .memory_table import Table
+from .optimal import LEVELS, WORK, optimal, smallest_budget
 from .profile import Flops, profile_stages
 from .schedule import Schedule
 from .training import Training
 
-TRIES = 6  # plans that are measured on the way to the best, at most
-ENOUGH = 0.01  # of the budget may be left unused
+PLANS = 64  # to choose from, at most: bisection measures seven of them
 
 
 class Found(NamedTuple):
@@ -132,10 +134,32 @@ class WholeStep:
         stays = line.total(backward[0] - 1) - start - self.costs.dx[-1]
         return max([0, *(total - start for total in between)]), max(stays, 0)
 
-    def planned(self, budget: int) -> Schedule:
-        """The fastest schedule of the chain, if chain and rest together may have so many bytes."""
-        actions = optimal(self._with_the_rest, budget).actions
-        return Schedule(self.costs.n, [action for action in actions if action.stage < self.costs.n])
+    @cached_property
+    def frugal(self) -> Schedule:
+        """The plan that needs the least, if it needs what the costs say."""
+        costs = self._with_the_rest
+        return self._of_the_chain(optimal(costs, smallest_budget(costs)))
+
+    @cached_property
+    def plans(self) -> list[Schedule]:
+        """From the most frugal on, each faster than the one before and, by the costs, in need of more memory.
+
+        All are from one table, whatever budget they are wanted for. It rounds sizes up, and that does not matter: what
+        a plan really needs is measured.
+        """
+        costs = self._with_the_rest
+        room = store_all(costs.n).cost(costs).peak - costs.x[0]
+        unit = max(room // max(LEVELS, int(WORK / costs.n**3)), 1)
+        table = Table(costs, -(-room // unit), unit)
+        slowest = self.frugal.cost(self.costs).time
+        best = accumulate(table.best[0, 0, costs.n - 1].tolist(), min, initial=slowest)
+        faster = [level for level, (before, time) in enumerate(pairwise(best)) if time < before]
+        some = faster[:: len(faster) // PLANS + 1]
+        return [self.frugal, *(self._of_the_chain(table.schedule(level)) for level in some)]
+
+    def _of_the_chain(self, schedule: Schedule) -> Schedule:
+        """Without the stage for the rest, which takes no time."""
+        return Schedule(self.costs.n, [action for action in schedule.actions if action.stage < self.costs.n])
 
     @contextmanager
     def _as_measured(self) -> Iterator[None]:
@@ -169,47 +193,24 @@ class WholeStep:
     def all_kept(self) -> Found:
         return Found(store_all(self.costs.n), self.run().measured)
 
-    @property
-    def budgets(self) -> tuple[int, int]:
-        """For `planned`: the smallest, and the one that leaves nothing to recompute."""
-        costs = self._with_the_rest
-        return smallest_budget(costs), store_all(costs.n).cost(costs).peak
-
     @cached_property
     def least(self) -> Found:
         """The step by the plan that needs the least."""
-        return self.run(self.planned(self.budgets[0]))
+        return self.run(self.frugal)
 
     def within(self, nbytes: int) -> Found:
         """The fastest plan found whose whole step needs at most so many bytes.
 
-        Bytes of the chain and what comes after it are planned, and those of the step measured. One is not the other
-        plus a constant; but nearly, so that the line through two plans leads to the next.
+        Memory is planned for the chain and what comes after it, and measured of the step. One need not grow with the
+        other; but bisection starts from the same plan whatever the budget, and a larger budget never makes it turn to
+        slower plans where a smaller one did not. So more memory never gives a slower plan.
         """
         if self.all_kept.peak <= nbytes:
             return self.all_kept
-        if self.least.peak > nbytes:
-            raise NoPlanFits(nbytes, min(self.least.peak, self.all_kept.peak))
-        fits, too_much = self.least, self.all_kept
-        low, high = self.budgets
-        line = (low, fits.peak), (high, too_much.peak)
-        for _ in range(TRIES):
-            guess = min(max(_where(line, nbytes), low + 1), high - 1)
-            if high - low <= 1 or nbytes - fits.peak <= ENOUGH * nbytes:
-                break
-            found = self.run(self.planned(guess))
-            if found.peak > nbytes:
-                too_much, high = found, guess
-            else:
-                low = guess
-                fits = min((fits, found), key=lambda one: (self.extra(one.schedule), one.peak))
-            line = (low, fits.peak), (high, too_much.peak)
-        return fits
-
-
-def _where(line: tuple[tuple[int, int], tuple[int, int]], nbytes: int) -> int:
-    (low, less), (high, more) = line
-    return int(low + (nbytes - less) * (high - low) / max(more - less, 1))
+        fit = bisect_right(self.plans, nbytes, key=lambda plan: self.run(plan).peak)
+        if not fit:
+            raise NoPlanFits(nbytes, min(found.peak for found in self.seen.values()))
+        return self.run(self.plans[fit - 1])
 
 
 def parameters(block: object) -> list[Tensor]:

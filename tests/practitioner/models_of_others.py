@@ -260,3 +260,62 @@ class Counting(nn.Module):
 
 def forgetful():
     return Forgetful(), torch.ones(64, 64)
+
+
+class SparseTable(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.embed = nn.Embedding(50, width, sparse=True)
+        self.blocks = nn.ModuleList(MaskedBlock(width) for _ in range(4))
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        for block in self.blocks:
+            x = block(x)
+        return x.square().mean()
+
+
+def sparse_gradients(batch=64):
+    return SparseTable(), torch.arange(batch * 5).view(batch, 5) % 50
+
+
+def diverged(batch=64):
+    blocks = [nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(4)]
+    return nn.Sequential(*blocks), torch.full((batch, 16), float("nan")), torch.mean
+
+
+def ignores_the_batch(batch=1):
+    return nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 16)), torch.ones(4, 16), torch.mean
+
+
+class DropsALayer(nn.Module):
+    """But not while its chain is looked for, by hooks: layer drop that is not left to chance."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(SwishBlock(16) for _ in range(4))
+
+    def forward(self, x):
+        for i, block in enumerate(self.blocks):
+            if i != 2 or block._forward_hooks:
+                x = block(x)
+        return x.square().mean()
+
+
+def drops_a_layer(batch=512):
+    return DropsALayer(), torch.ones(batch, 16)
+
+
+class DeeplySupervised(WithFunctions):
+    """Not only the next block reads what a block returns."""
+
+    def forward(self, x):
+        outputs = []
+        for block in self.body["blocks"]:
+            x = block(x)
+            outputs.append(x)
+        return sum(out.square().mean() for out in outputs)
+
+
+def deeply_supervised(batch=4096):
+    return DeeplySupervised(), torch.randn(batch, 16)

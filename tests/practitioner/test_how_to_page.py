@@ -1,15 +1,18 @@
-"""Does every command of the how-to page print what the page says?"""
+"""Does every command of the how-to page print what the page says, and does its advice save what is promised?"""
 
+import json
 import re
+import sys
 
 import pytest
 
 from ckptlib.cli import main
+from ckptlib.measure.measurement import measure
 
 
 def test_every_command_prints_what_the_page_says(root, tmp_path, monkeypatch, capsys):
     page = (root / "book/your_own_model.md").read_text(encoding="utf-8")
-    (source,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    source, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     commands = re.findall(r"```console\n\$ ckptlib (.*?)\n(.*?)\n```", page, re.DOTALL)
     (tmp_path / "my_model.py").write_text(source)
     monkeypatch.chdir(tmp_path)
@@ -21,6 +24,27 @@ def test_every_command_prints_what_the_page_says(root, tmp_path, monkeypatch, ca
         assert said == expected, line
         for name in re.findall(r"--plot (\S+)", line):
             assert (tmp_path / name).read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize("budget", ["40MB", "44MB", "48MB", "55MB", "62MB"])
+def test_calls_made_as_the_page_says_need_what_the_plan_promises(root, tmp_path, monkeypatch, capsys, budget):
+    page = (root / "book/your_own_model.md").read_text(encoding="utf-8")
+    names = {}
+    for source in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(source, names)
+        (tmp_path / "of_the_page.py").open("a").write(source)
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", "of_the_page:mlp", "--fake", "--budget", budget, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    monkeypatch.delitem(sys.modules, "of_the_page")
+
+    def setup():
+        model, x, loss = names["mlp"]()
+        return lambda: loss(names["run"](plan["calls"], model, x)).backward()
+
+    needed = measure(setup, "sim:cuda", fake=True, builds=True).peak
+    assert needed <= plan["step_peak"] + plan["calls_may_add"]
+    assert plan["calls_may_add"] in (0, 4 * 4096 * 256)  # a block's input
 
 
 @pytest.mark.parametrize("command", ["measure", "plan", "fit"])

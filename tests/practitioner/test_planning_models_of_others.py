@@ -157,3 +157,25 @@ def test_a_plan_that_trains_otherwise_is_told(monkeypatch, capsys, request):
     monkeypatch.chdir(request.path.parent)
     assert main(["plan", "models_of_others:forgetful", "--device", "cpu", "--budget", "190KB"]) == 1
     assert "OTHERS than without it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "budget"), [("sparse_gradients", "260KB"), ("diverged", "30KB"), ("deeply_supervised", "7MB")]
+)
+def test_gradients_are_compared_whatever_they_are(monkeypatch, capsys, request, name, budget):
+    """Sparse ones, those that are not a number, those of outputs that the loss reads, too."""
+    monkeypatch.chdir(request.path.parent)
+    assert main(["plan", f"models_of_others:{name}", "--device", "cpu", "--budget", budget]) == 0
+    out = capsys.readouterr().out
+    assert "the same as without it" in out and "Run again: 0" not in out
+
+
+def test_gradients_that_differ_where_others_are_not_a_number_are_told_apart():
+    from ckptlib.plan_model import _close
+
+    nan = float("nan")
+    assert _close(torch.tensor([nan, 1.0]), torch.tensor([nan, 1.0]))
+    assert not _close(torch.tensor([nan, 1.0]), torch.tensor([nan, 1.1]))
+    assert not _close(torch.tensor([nan, 1.0]), torch.tensor([1.0, nan]))
+    assert _close(torch.eye(2).to_sparse(), torch.eye(2).to_sparse())
+    assert not _close(torch.eye(2).to_sparse(), -torch.eye(2).to_sparse())
