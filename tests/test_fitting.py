@@ -264,11 +264,17 @@ def test_mistakes():
         fit("gpt2-xl", strategy="some")
     with pytest.raises(CkptError, match="no model 'gpt9': expected a Config or one of gpt2-xl"):
         fit("gpt9")
-    for seq in (0, -1, 1.5, True):
-        with pytest.raises(CkptError, match="expected a whole number of tokens, 1 or more"):
+    for seq in (0, -1, 1.5, True, 2**21 + 1):
+        with pytest.raises(CkptError, match="expected a whole number of tokens, from 1 to 2,097,152"):
             fit("gpt2-xl", seq=seq)
     with pytest.raises(CkptError, match="80 bytes"):
         fit("gpt2-xl", gpu="80")
+
+
+@pytest.mark.parametrize("config", ["gpt2-xl", "llama3-405b"])
+def test_a_sequence_of_the_most_tokens_has_an_answer(config):
+    found = fit(config, "80GiB", seq=2**21)
+    assert found.batch == 0 and found.too_much.nbytes > 80 * 2**30
 
 
 def test_the_command():

@@ -18,6 +18,8 @@ from .chain import Need
 from .largest import STRATEGIES, Question
 from .steps import PRECISIONS, Setting
 
+MOST_TOKENS = 2**21  # plain attention over more would need more bytes than a float counts exactly
+
 __all__ = ["STRATEGIES", "Fit", "Fits", "Need", "fit", "fits"]
 
 
@@ -62,8 +64,8 @@ def fits(
     for strategy in strategies:
         _known("strategy", strategy, STRATEGIES)
     if seq is not None:
-        if isinstance(seq, bool) or not isinstance(seq, int) or seq < 1:
-            raise CkptError(f"seq is {seq!r}, expected a whole number of tokens, 1 or more")
+        if isinstance(seq, bool) or not isinstance(seq, int) or not 1 <= seq <= MOST_TOKENS:
+            raise CkptError(f"seq is {seq!r}, expected a whole number of tokens, from 1 to {MOST_TOKENS:,}")
         config = replace(config, tokens=seq)
     nbytes, card = capacity(gpu)
     at = Setting(config, 1, precision, fused, card)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from math import inf
 from numbers import Integral, Real
 
 from ..errors import CkptError
 
-TOO_LARGE = 2**53  # for exact sums, and for any memory
+TOO_LARGE = 2**53  # bytes: for exact sums, and for any memory. Times may be FLOPs, and more
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _numbers(name: str, values: tuple, whole: bool) -> Iterator[int | float]:
     """The values as Python's own numbers, which do not overflow as NumPy's do."""
     for i, value in enumerate(values):
         number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number or not 0 <= value < TOO_LARGE or (whole and value != int(value)):
+        if not number or not 0 <= value < (TOO_LARGE if whole else inf) or (whole and value != int(value)):
             kind = "a whole number of bytes" if whole else "a number"
             raise CkptError(f"{name}[{i}] is {value!r}, expected {kind}, 0 or more")
         yield int(value) if isinstance(value, Integral) else float(value)
