@@ -29,6 +29,7 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         from .grading.assignment import Assignment
         from .grading.course.grade_one import grade_one, job, pack
         from .grading.course.scoring import score
+        from .grading.release import examined
 
         try:
             assignment = _source(folder, BOOK, Assignment)
@@ -36,6 +37,8 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         except CkptError as error:
             assignment, remark = None, f"Only the checks that you can see: {error}."
         warm.result()
+    if assignment is not None and folder.parent.name in ("source", "solutions"):
+        examined(assignment)  # its author's own check: whatever release would refuse is told now
     if assignment is None:
         result = visible_check.check(folder.name, files)
     else:
@@ -43,6 +46,8 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         digest, bundle = pack(assignment)
         record = json.loads(grade_one(json.dumps(job(digest, seeds, files, bundle=bundle)).encode()))
         result = score(assignment, "", record)
+        for name, points in assignment.by_hand.items():
+            result.notes.append(f"{name!r} is graded by hand: its {points:g} points are not counted here")
         if folder.parent.name == "exercises":  # a reader's own work, not an instructor's look at a student's
             progress.keep(folder.name, result.score, result.max_score)
     full = not result.problem and result.score >= result.max_score

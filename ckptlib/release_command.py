@@ -37,14 +37,14 @@ def release(args: argparse.Namespace) -> str:
     from .grading.course.course import Course
     from .grading.release import release
 
-    course = Course(args.course)
-    source = course.path("source", ".", args.assignment)
+    course, name = Course(args.course), args.assignment.rstrip("/")  # Tab adds a slash
+    if name in ("", "..") or name != Path(name).name:
+        raise CkptError(f"{name!r} is no assignment's name: expected a folder's name such as 01_activation_memory")
+    source = course.path("source", ".", name)
     if not (source / "tasks.py").is_file():
-        raise CkptError(f"no assignment in {source}: expected {args.assignment}.ipynb and tasks.py there")
-    if "key.py" not in course.directory.ignore:
-        raise CkptError("nbgrader would release key.py to students: first add 'key.py' to c.CourseDirectory.ignore")
+        raise CkptError(f"no assignment in {source}: expected {name}.ipynb and tasks.py there")
     torch.set_num_threads(1)  # sums in another order have other last digits
-    folder = release(course, args.assignment)
+    folder = release(course, name)
     return f"{_from(folder, course.folder)}: {', '.join(sorted(path.name for path in folder.iterdir()))}"
 
 

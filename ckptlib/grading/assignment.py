@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import numpy as np
 
 from ..errors import CkptError
-from .data import decode, encode
-from .probes import NOT_ASKED, Quiz, Task
+from .author_files import known_as_tasks, load_tasks, run_file
+from .probes import Task
+from .visible import visible
 
 PRIVATE = ("key.py", "hidden.py")  # never released; what hidden.py asks, a kernel sees when it is asked
 
@@ -54,7 +50,10 @@ class Assignment:
     # ---- notebooks --------------------------------------------------------------------------------------------------
     @cached_property
     def source(self) -> nbformat.NotebookNode:
-        return nbformat.reads(self.files[f"{self.name}.ipynb"].decode("utf-8-sig"), as_version=4)
+        try:
+            return nbformat.reads(self.files[f"{self.name}.ipynb"].decode("utf-8-sig"), as_version=4)
+        except (ValueError, nbformat.ValidationError, nbformat.reader.NotJSONError) as error:
+            raise CkptError(f"{self.name}.ipynb is no notebook: {str(error)[:200]}") from None
 
     @cached_property
     def release(self) -> nbformat.NotebookNode:
@@ -78,11 +77,29 @@ class Assignment:
         found = {}
         for cell in self.source.cells:
             about = cell.metadata.get("nbgrader", {})
-            if about.get("grade"):
+            if about.get("grade") and about["grade_id"] not in self.by_hand:
                 task = about["grade_id"].removeprefix("check-")
                 if task not in self.tasks:
                     raise CkptError(f"grade cell {about['grade_id']!r}: tasks.py has {', '.join(self.tasks)}")
+                here, there = about.get("points", 0), self.tasks[task].points
+                if here != there:
+                    raise CkptError(f"{about['grade_id']}: {here:g} points in the notebook, {there:g} in tasks.py")
                 found[about["grade_id"]] = task
+        return found
+
+    @cached_property
+    def by_hand(self) -> dict[str, float]:
+        """grade_id -> points of what a person grades, in Formgrader: answers in words, and nbgrader's task cells."""
+        found = {}
+        for cell in self.source.cells:
+            about = cell.metadata.get("nbgrader", {})
+            if (about.get("grade") and about.get("solution")) or about.get("task"):
+                if cell.cell_type == "code":  # grade cells are never run, so the others would lack what it defines
+                    raise CkptError(
+                        f"the cell {about['grade_id']!r} is code that is graded by hand, which `ckptlib grade` does "
+                        "not run: make it a Markdown cell, or an answer cell with a task of its own"
+                    )
+                found[about["grade_id"]] = float(about.get("points", 0))
         return found
 
     @cached_property
@@ -104,21 +121,15 @@ class Assignment:
 
     @cached_property
     def _module(self) -> types.ModuleType:
-        return self._loaded(self.tasks_py)
+        return self._loaded(self._text("hidden.py"))
 
     @cached_property
-    def _shown_tasks(self) -> dict[str, Task]:
+    def shown_tasks(self) -> dict[str, Task]:
         """As students have them: without hidden.py."""
-        return self._loaded(self._text("tasks.py")).check.tasks if "hidden.py" in self.files else self.tasks
+        return self._loaded("").check.tasks if "hidden.py" in self.files else self.tasks
 
-    def _loaded(self, tasks_py: str) -> types.ModuleType:
-        module = types.ModuleType("tasks")
-        module.__file__ = str(Path.cwd() / "tasks.py")
-        exec(compile(tasks_py, f"{self.name}/tasks.py", "exec", dont_inherit=True), module.__dict__)
-        with _known_as_tasks(module):
-            exec(compile(self._text("key.py"), f"{self.name}/key.py", "exec", dont_inherit=True), {"__name__": "key"})
-        _add_quiz_sentences(module.check.tasks, self.files.get("quiz.json"))
-        return module
+    def _loaded(self, hidden: str) -> types.ModuleType:
+        return load_tasks(self.name, self._text("tasks.py"), hidden, self._text("key.py"), self.files.get("quiz.json"))
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -128,12 +139,12 @@ class Assignment:
     def reference(self) -> dict[str, Any]:
         """The names that the source notebook's own solutions define."""
         namespace: dict[str, Any] = {"__name__": "reference"}
-        with _known_as_tasks(self._module):
-            for cell in self.source.cells:
+        with known_as_tasks(self._module):
+            for at, cell in enumerate(self.source.cells):
                 about = cell.metadata.get("nbgrader", {})
                 if cell.cell_type == "code" and not about.get("grade"):
-                    code = compile(cell.source, f"{self.name}: {cell.get('id', 'cell')}", "exec", dont_inherit=True)
-                    exec(code, namespace)
+                    label = about.get("grade_id") or cell.get("id") or f"number {at + 1}"
+                    run_file(f"{self.name}.ipynb, cell {label}", cell.source, namespace)
         return namespace
 
     def expected(self, name: str, seeds: list[int]) -> tuple[list, list[dict]]:
@@ -141,72 +152,27 @@ class Assignment:
         return self.right(name, seeds), self.known(name, seeds)
 
     def right(self, name: str, seeds: list[int]) -> list:
-        return self._right(self.tasks[name], seeds)
+        return self.right_of(self.tasks[name], seeds)
 
     def known(self, name: str, seeds: list[int]) -> list[dict]:
-        return _known(self.tasks[name], seeds)
+        return self.tasks[name].known(seeds)
 
-    def _right(self, task: Task, seeds: list[int]) -> list:
-        right = task.ask(tuple(self.reference[n] for n in task.names), seeds)
+    def right_of(self, task: Task, seeds: list[int]) -> list:
+        if missing := [name for name in task.names if name not in self.reference]:
+            names = ", ".join(missing)
+            raise CkptError(f"tasks.py has a task {task.name}, but no cell of {self.name}.ipynb defines {names}")
+        right = task.ask(tuple(self.reference[name] for name in task.names), seeds)
         if raised := [data for data in right if isinstance(data, dict) and "raised" in data]:
-            raise CkptError(f"{self.name}: the reference of {task.name} {raised[0]}")
+            raise CkptError(f"{self.name}: the reference of {task.name} raised {raised[0]['raised']}")
+        if task.parts and not all(isinstance(data, dict) and "dict" in data for data in right):
+            raise CkptError(f"{self.name}/tasks.py: {task.name} has parts=True, so its probe must return a dict")
         return right
 
     def visible(self) -> dict:
         """The content of visible.json: for the visible seeds, what to expect and the known mistakes' data."""
-        shown = {}
-        for name, task in self._shown_tasks.items():
-            if task.shown:
-                seeds = task.visible_seeds()
-                right, known = self._right(task, seeds), _known(task, seeds)
-                tolerance = {"rtol": task.tolerance.rtol, "atol": task.tolerance.atol}
-                shown[name] = {"tolerance": tolerance, "expected": right, "mistakes": known}
-        return _rounded(shown)
-
-
-def _known(task: Task, seeds: list[int]) -> list[dict]:
-    return [{"message": message, "data": task.ask(answers, seeds)} for message, answers in task.mistakes]
-
-
-def _rounded(data: Any) -> Any:
-    """Six digits: another machine's last bits must not change a released file."""
-    if isinstance(data, float):
-        return float(f"{data:.6g}")
-    if isinstance(data, list):
-        return [_rounded(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    if "array" in data and data["stored"].startswith("float"):
-        values = decode(data).values
-        rounded = np.array([float(f"{v:.6g}") for v in values.ravel().tolist()], values.dtype).reshape(values.shape)
-        return encode(rounded) | {"dtype": data["dtype"]}
-    return {key: _rounded(value) for key, value in data.items()}
+        return visible(self)
 
 
 def _ignored(path: Path, folder: Path) -> bool:
     parts = path.relative_to(folder).parts
     return any(part in ("__pycache__", ".ipynb_checkpoints") for part in parts) or path.suffix == ".pyc"
-
-
-@contextmanager
-def _known_as_tasks(module: types.ModuleType) -> Iterator[None]:
-    """Notebooks and keys say `from tasks import check`: for so long, that is this assignment's."""
-    before = sys.modules.get("tasks")
-    sys.modules["tasks"] = module
-    try:
-        yield
-    finally:
-        if before is None:
-            del sys.modules["tasks"]
-        else:
-            sys.modules["tasks"] = before
-
-
-def _add_quiz_sentences(tasks: dict[str, Task], raw: bytes | None) -> None:
-    quiz = tasks.get("quiz")
-    if not isinstance(quiz, Quiz) or raw is None:
-        return
-    for name, item in json.loads(raw).items():
-        for letter, (_, sentence) in item["choices"].items():
-            answers = tuple(letter if name == other else NOT_ASKED for other in quiz.names)
-            quiz.mistake(sentence, *answers)

@@ -11,15 +11,26 @@ import numpy as np
 from .data import Array, Other, Raised
 
 Numbers = (bool, int, float)
+ATOL = 1e-6  # unless key.py says otherwise
 NOT_ANSWERED = "not answered yet"
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Numbers may differ by atol + rtol * |expected|; whole numbers and text must be equal."""
+    """Numbers may differ by atol + rtol * |expected|; whole numbers and text must be equal.
+
+    The default atol is at most a thousandth of the largest number expected; any other counts as it is.
+    """
 
     rtol: float = 1e-4
-    atol: float = 1e-6
+    atol: float = ATOL
+
+    def fitted(self, wanted: np.ndarray) -> Tolerance:
+        """Where every number is tiny, such as seconds of 1e-9, the default would take each of them for zero."""
+        sizes = np.abs(wanted[np.isfinite(wanted) & (wanted != 0)].astype(float))
+        if self.atol != ATOL or not sizes.size:  # where zero is expected, rounding needs some room
+            return self
+        return Tolerance(self.rtol, min(ATOL, 1e-3 * float(sizes.max())))
 
 
 def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
@@ -74,6 +85,7 @@ def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
         if found.T.shape == wanted.shape and found.ndim > 1:
             return f"shape {found.shape}, expected {wanted.shape}: transposed?"
         return f"shape {found.shape}, expected {wanted.shape}" if wanted.ndim else f"{_show(got)}, expected one number"
+    tolerance = tolerance.fitted(wanted)
     if isinstance(got, int) and isinstance(expected, int):  # exact, also beyond what an array can hold
         if got == expected:
             return ""

@@ -22,7 +22,7 @@ import torch
 
 from ..errors import CkptError
 from .data import decode, encode, encode_raised
-from .difference import Tolerance
+from .difference import ATOL, Tolerance
 from .given import Given
 from .verdict import Mistake, Verdict, judge
 
@@ -54,7 +54,8 @@ class Task:
         self.mistakes: list[tuple[str, tuple]] = []
 
     # ---- written in key.py ------------------------------------------------------------------------------------------
-    def tolerate(self, rtol: float = 1e-4, atol: float = 1e-6) -> None:
+    def tolerate(self, rtol: float = 1e-4, atol: float = ATOL) -> None:
+        """Numbers may differ by atol + rtol * |expected|. Without an atol it is less where all numbers are tiny."""
         self.tolerance = Tolerance(rtol, atol)
 
     def limit_peak(self, nbytes: int) -> None:
@@ -83,6 +84,10 @@ class Task:
         """The probe's data for each seed, encoded. What the answer raises is data too."""
         return [self._ask_once(answers, seed) for seed in seeds]
 
+    def known(self, seeds: list[int]) -> list[dict]:
+        """What each known mistake gives, encoded, and its message."""
+        return [{"message": message, "data": self.ask(answers, seeds)} for message, answers in self.mistakes]
+
     def _ask_once(self, answers: tuple, seed: int) -> Any:
         try:
             with as_new(), warnings.catch_warnings(action="ignore"):
@@ -110,7 +115,7 @@ class Task:
         return round(self.points * verdict.share, 2)
 
     def _visible(self, answers: tuple) -> Verdict:
-        seen = self.checks.visible()[self.name]
+        seen = self.checks.visible(self.name)
         with redirect_stderr(sys.stdout):  # nbgrader takes anything on stderr for a failure
             got = self.ask(answers, self.visible_seeds())
         return self.judge(got, seen["expected"], seen["mistakes"], Tolerance(**seen["tolerance"]))
@@ -218,12 +223,13 @@ class Checks:
 
         return load(self.folder)
 
-    def visible(self) -> dict:
-        """What the visible inputs should give: visible.json, made from the reference at release."""
+    def visible(self, task: str) -> dict:
+        """What the visible inputs should give: from visible.json, which is made from the reference at release."""
         path = self.folder / "visible.json"
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise CkptError(
-                f"{path.name} is missing or damaged ({error}): it came with the notebook; fetch the assignment again"
-            ) from None
+            return json.loads(path.read_text(encoding="utf-8"))[task]
+        except (OSError, ValueError, KeyError) as error:
+            found = f"{path.name} is missing, damaged or older than the task {task} ({error!r})"
+        if (self.folder / "key.py").is_file():  # its author, not a student
+            raise CkptError(f"{found}: run `ckptlib release {self.folder.name}` first, it makes {path.name}")
+        raise CkptError(f"{found}: it came with the notebook; fetch the assignment again")

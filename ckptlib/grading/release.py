@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import io
 import json
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 import torch
 
 from ..errors import CkptError
-from .assignment import Assignment
+from .assignment import PRIVATE, Assignment
 from .course.course import Course
 
 
@@ -22,8 +23,8 @@ def release(course: Course, name: str) -> Path:
     from nbgrader.preprocessors import SaveCells
 
     folder = course.path("source", ".", name)
-    with contextlib.redirect_stdout(io.StringIO()):  # what solutions print
-        visible = Assignment.load(folder).visible()
+    must_be_ignored(course, [file for file in PRIVATE if (folder / file).exists()])
+    visible = examined(Assignment.load(folder))
     (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8")
     target = course.path("release", ".", name)
     shutil.rmtree(target, ignore_errors=True)
@@ -33,7 +34,26 @@ def release(course: Course, name: str) -> Path:
     generate.start()
     if not (target / f"{name}.ipynb").is_file():
         raise CkptError(f"nbgrader made no {target / name}.ipynb")
+    if leaked := [file for file in PRIVATE if (target / file).exists()]:
+        shutil.rmtree(target)  # whatever the configuration said
+        raise CkptError(f"nbgrader released {', '.join(leaked)}: the release was deleted; see c.CourseDirectory.ignore")
     return target
+
+
+def examined(assignment: Assignment) -> dict:
+    """What visible.json shall hold; an assignment that could not be graded is refused here, before students have it."""
+    with contextlib.redirect_stdout(io.StringIO()):  # what solutions print
+        _ = assignment.graded
+        return assignment.visible()
+
+
+def must_be_ignored(course: Course, names: list[str]) -> None:
+    """nbgrader hands out every file of the source that no pattern of c.CourseDirectory.ignore fits."""
+    for name in names:
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in course.directory.ignore):
+            raise CkptError(
+                f"nbgrader would release {name} to students: first add '{name}' to c.CourseDirectory.ignore"
+            )
 
 
 def main(folder: str = ".") -> None:

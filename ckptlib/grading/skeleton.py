@@ -11,6 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from ..errors import CkptError
 from .course.course import Course
+from .release import must_be_ignored
 
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "course"
@@ -91,8 +92,8 @@ def new_exercise(course: Course, name: str) -> tuple[Path, list[str]]:
     if not any((course.folder / config).exists() for config in ("nbgrader_config.py", "nbgrader_config.json")):
         (course.folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
         done.append("nbgrader_config.py was written: it keeps key.py and hidden.py out of releases")
-    elif "key.py" not in course.directory.ignore:
-        raise CkptError("nbgrader would release key.py to students: first add 'key.py' to c.CourseDirectory.ignore")
+    else:
+        must_be_ignored(course, ["key.py"])
     folder = course.path("source", ".", name)
     if folder.exists():
         raise CkptError(f"{folder} exists: choose another name, or remove it")

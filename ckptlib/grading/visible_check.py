@@ -25,7 +25,7 @@ def check(name: str, files: dict[str, bytes]) -> Result:
     result = Result("", [], list(seen["events"]))
     for cell in code:
         about = cell.metadata.get("nbgrader", {})
-        if about.get("grade"):
+        if about.get("grade") and not about.get("solution"):  # both: a person grades it
             cell.outputs = sanitise.outputs(seen["cells"][cell.id]["outputs"])
             result.tasks.append(_score(cell, about, seen["cells"][cell.id]["status"]))
     return result

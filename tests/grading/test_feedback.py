@@ -9,7 +9,11 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from small_course import make
 
+from ckptlib.grading.assignment import Assignment
+from ckptlib.grading.course.autograde import feedback as of_record
+from ckptlib.grading.course.scoring import without_record
 from ckptlib.grading.pages import prose
 from ckptlib.grading.pages.feedback import CellResult, Feedback, Pages, TaskResult
 
@@ -106,6 +110,13 @@ def test_the_page_says_score_message_section_comment_notes_and_flags(pages):
         *("took too long and was interrupted", "Once per storage."),
     ):
         assert said in text, said
+
+
+def test_of_a_file_that_cannot_be_read_the_page_says_so_and_sends_nobody_to_the_book(tmp_path):
+    toy = Assignment.load(make(tmp_path, {}) / "source" / "01_toy")
+    result = without_record(toy, "ada", "'01_toy.ipynb' is no notebook: it is empty")
+    text = Elements(Pages(toy.release).page(of_record({}, result))).text
+    assert "is no notebook: it is empty" in text and "Read again" not in text
 
 
 def test_points_given_by_hand_and_extra_credit_are_said(pages):

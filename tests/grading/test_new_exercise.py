@@ -20,7 +20,8 @@ def course(tmp_path):
 def test_its_own_solutions_get_all_points(course, sandbox, capsys):
     use(sandbox.address)
     assert main(["check", str(course / "source" / NAME)]) == 0
-    assert "2 / 2" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 / 2" in out and "edited" not in out, "its hidden tests are nobody's edit"
 
 
 def test_students_get_neither_solutions_nor_key(course, capsys):

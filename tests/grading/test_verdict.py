@@ -64,6 +64,21 @@ def test_what_a_difference_says(got, expected, says):
     assert says in difference(got, expected, Tolerance(rtol=1e-3))
 
 
+@pytest.mark.parametrize("size", [1e-9, 1e-12, 1e-300])
+def test_tiny_numbers_are_not_zeros(size):
+    assert difference(3 * size, 5 * size, T) == f"{3 * size:g} is not right"
+    assert "half" in difference(size, 2 * size, T)
+    assert difference(0.0, size, T) == "all zeros"
+    assert difference(array([0, 1e-10]), array([1e-9, 1e-10]), T) == "1 of 2 values differ"
+    assert difference((1 + 1e-4) * size, size, T) == ""
+
+
+def test_rounding_counts_as_zero_where_zero_is_expected_and_a_tolerance_that_is_said_counts_as_said():
+    assert difference(1e-8, 0.0, T) == difference([1e-8, 1.0], [0.0, 1.0], T) == ""
+    assert difference([1e-8, 2.0, float("inf")], [0.0, 2.0, float("inf")], T) == ""
+    assert difference(3e-9, 5e-9, Tolerance(atol=1e-5)) == ""
+
+
 def test_whole_numbers_are_exact_however_loose_the_tolerance():
     assert difference(1_000_001, 1_000_000, Tolerance(rtol=0.1, atol=10))
 

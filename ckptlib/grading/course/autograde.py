@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbgrader.api import Grade
 from nbgrader.converters import Autograde
 from nbgrader.preprocessors import LimitOutput
 from nbgrader.utils import parse_utc
@@ -21,8 +22,10 @@ from traitlets import List
 from ...errors import CkptError
 from ..assignment import Assignment
 from ..pages import sanitise
-from ..pages.feedback import CellResult, Feedback, Pages, TaskResult
+from ..pages.feedback import WAITING, CellResult, Feedback, Pages, TaskResult
+from . import feedback_folder
 from .course import Course
+from .feedback_folder import SECRET, TIMESTAMP
 from .grade_sheet import SaveLatePenalty, SaveScores, Sheet, Sheets, points_of
 from .gradebook import OneGradebook
 from .scoring import Result, TaskScore
@@ -46,13 +49,13 @@ class VerdictAutograde(Autograde):
         """Gradebook first, in one transaction; then the files, which can be made again from the journal."""
         text = self.gradebook.patiently(lambda: self._grades(submission, record, result))
         self._write_autograded(submission, text)
-        self._write_feedback(record, result)
+        self._write_feedback(submission, record, result)
 
     def has(self, student: str) -> bool:
         """Has this student's work arrived in the gradebook and in both folders?"""
         name = self.assignment.name
         places = [self.course.path("autograded", student, name) / f"{name}.ipynb"]
-        places.append(self.course.path("feedback", student, name) / f"{name}.html")
+        places += [self.course.path("feedback", student, name) / file for file in (f"{name}.html", SECRET)]
         if not self.gradebook.patiently(lambda: self.sheets.has_submission(student)):
             return False
         return all(path.is_file() for path in places)
@@ -67,7 +70,7 @@ class VerdictAutograde(Autograde):
         notebook, resources = autograded(self.assignment, record, result), {"nbgrader": about}
         for step in self.steps:
             notebook, resources = step(notebook, resources)
-        _read_back(sheet, result)
+        _read_back(sheet, result, self.assignment.by_hand)
         if result.flags:
             sheet.notebook.flagged = True  # Formgrader's own mark; one that an instructor set is never taken away
         return nbformat.writes(notebook) + "\n"
@@ -86,29 +89,36 @@ class VerdictAutograde(Autograde):
         _replace_folder(self.course.path("autograded", submission.student, self.assignment.name), ours, theirs)
         self.set_permissions(self.assignment.name, submission.student)
 
-    def _write_feedback(self, record: dict, result: Result) -> None:
-        folder = self.course.path("feedback", result.student, self.assignment.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        page = folder / f"{self.assignment.name}.html"
-        new = page.with_name(f".{page.name}.new")
-        new.write_text(self.pages.page(feedback(record, result)), encoding="utf-8")
-        os.replace(new, page)
+    def _write_feedback(self, submission: Submission, record: dict, result: Result) -> None:
+        name, page = self.assignment.name, self.pages.page(feedback(record, result))
+        folder = self.course.path("feedback", result.student, name)
+        feedback_folder.write(folder, name, page, submission, self.course.secret)
 
 
-def _read_back(sheet: Sheet, result: Result) -> None:
+def _read_back(sheet: Sheet, result: Result, by_hand: dict[str, float]) -> None:
     """What counts: an instructor's score and comment where there are any, extra credit, the late penalty."""
+    machine = [task for task in result.tasks if task.grade_id not in by_hand]  # this is done again after a lock
+    hand = [TaskScore(name, name, 0, most, _about_hand(sheet.grades[name])) for name, most in by_hand.items()]
+    result.tasks = machine + hand
     for task in result.tasks:
         grade = sheet.grades[task.grade_id]
         task.points, task.by_hand = points_of(grade), grade.manual_score is not None
         task.extra_credit = grade.extra_credit or 0
-        said = [sheet.comments[cell].manual_comment for cell in (task.grade_id, task.name) if cell in sheet.comments]
+        cells = dict.fromkeys((task.grade_id, task.name))
+        said = [sheet.comments[cell].manual_comment for cell in cells if cell in sheet.comments]
         task.comment = "\n".join(filter(None, said))
     result.late_penalty = sheet.notebook.late_submission_penalty or 0
     result.late_seconds = sheet.seconds_late
 
 
+def _about_hand(grade: Grade) -> str:
+    if grade.manual_score is not None:
+        return ""
+    return WAITING if grade.needs_manual_grade else "not answered"
+
+
 def _timestamp(submission: Submission, result: Result) -> Any:
-    raw = submission.files.get("timestamp.txt", b"")[:100].decode(errors="replace").strip()
+    raw = submission.files.get(TIMESTAMP, b"")[:100].decode(errors="replace").strip()
     if not raw:
         return None
     try:
@@ -142,10 +152,12 @@ def autograded(assignment: Assignment, record: dict, result: Result) -> nbformat
     """The notebook as it was run; the output of each grade cell is its verdict, as nbgrader reads scores from it."""
     notebook = nbformat.from_dict(record.get("notebook") or assignment.release)
     scores = {task.grade_id: task for task in result.tasks}
+    stubs = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in assignment.release.cells}
     for cell in notebook.cells:
         if cell.cell_type != "code":
             about = cell.metadata.get("nbgrader", {})
-            if "ckptlib" in cell.metadata or about.get("solution"):  # the student's own words
+            answered = about.get("solution") and cell.source != stubs.get(about.get("grade_id"))
+            if "ckptlib" in cell.metadata or answered:  # the student's own words; a stub stays one, as nbgrader checks
                 cell.source = sanitise.markdown(cell.source)
         else:
             task = scores.get(cell.metadata.get("nbgrader", {}).get("grade_id"))

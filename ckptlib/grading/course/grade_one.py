@@ -87,6 +87,8 @@ def _expected(assignment: Assignment, seeds: dict[str, list[int]], answers: dict
                 right = assignment.right(name, values)
                 wrong = "cases" in answers.get(name, ()) and not is_right(assignment.tasks[name], answers[name], right)
                 expected[name] = {"right": right, "mistakes": assignment.known(name, values) if wrong else []}
+        except CkptError:  # it says already where the slip is
+            raise
         except Exception as error:  # for every submission the same: an error of the assignment, not of the student
             raise CkptError(f"the solutions of {assignment.name} raise {type(error).__name__}: {error}") from error
     return expected

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from . import prose, sanitise, shown
 
 PAGE_ROOM = 30 * 2**20  # bytes of outputs on one page
+WAITING = "to be graded by hand"  # a message
 
 
 @dataclass(frozen=True)
@@ -178,4 +179,6 @@ def _text(cell: Any) -> Markup:
 
 def _grade(task: TaskResult) -> str:
     """The word beside the colour."""
+    if task.message == WAITING:
+        return "waiting"
     return "right" if task.points >= task.max_points else "partly" if task.points > 0 else "missed"

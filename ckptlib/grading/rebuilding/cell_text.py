@@ -63,6 +63,22 @@ def defined(text: str, imports: bool = True) -> frozenset[str]:
     return frozenset(assigned.union(_DEFINITION.findall(text)))
 
 
+def read(text: str) -> frozenset[str]:
+    """The names that a cell reads while it runs; what is inside of a function it reads only when that is called.
+
+    >>> sorted(read("area = helper\\ndef f(x):\\n    return other(x)"))
+    ['helper']
+    """
+    names, todo = set(), [parse(text) or ast.Module([], [])]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
+    return frozenset(names)
+
+
 def without_colab(text: str) -> str:
     """Comment out the lines that only Colab can run.
 

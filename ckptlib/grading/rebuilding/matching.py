@@ -6,11 +6,11 @@ is that task's answer, whatever its metadata says. Everything is looked up in ta
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .cell_text import defined, lines, parse, squash, words
+from .cell_text import defined, lines, parse, read, squash, words
 from .ipynb import Cell
 from .released import Release
 
@@ -93,22 +93,30 @@ def _by_text(cells: list[Cell], home: list[int | None], release: Release) -> Non
 
 
 def _drop_copies(cells: list[Cell], result: Match, release: Release) -> None:
-    versions: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    """A cell adds nothing if it is the stub, or its task's version before it once more, and gives the same again."""
+    kept: dict[int, int] = {}  # the newest version
+    seen: dict[int, int] = {}  # it or its newest copy: what lies between the two changed nothing
     for s, r in enumerate(result.kin):
         if r is None:
             continue
         text = squash(cells[s].text)
         if not text or text == release.cells[r].squashed:
             result.copies.add(s)
+            continue
+        again = r in kept and text == squash(cells[kept[r]].text)
+        if again and not _changed(cells[seen[r] + 1 : s], text):
+            result.copies.add(s)
+            if result.home[s] == r:
+                result.home[kept[r]] = r
         else:
-            versions[r][text].append(s)
-    for r, texts in versions.items():
-        for same in texts.values():
-            # Of several versions the last one run wins in the student's kernel, so the last copy is the one to keep.
-            kept = same[0] if len(texts) == 1 else same[-1]
-            if any(result.home[s] == r for s in same):
-                result.home[kept] = r
-            result.copies.update(s for s in same if s != kept)
+            kept[r] = s
+        seen[r] = s
+
+
+def _changed(between: list[Cell], text: str) -> bool:
+    """Do these cells define what the text reads while it runs? Then it may fail before them, and not after."""
+    needed = read(text)
+    return any(not needed.isdisjoint(words(cell.text)) and needed & defined(cell.text) for cell in between)
 
 
 def _choose(cells: list[Cell], asked: list[list[int]], result: Match, release: Release) -> None:

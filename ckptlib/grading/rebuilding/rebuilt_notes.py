@@ -61,10 +61,21 @@ def _on_answer(
 
 def _on_edited(cells: list[Cell], versions: list[int], release: Release, r: int, kept: set[int]) -> list[str]:
     original = release.cells[r]
-    edited = [s for s in versions if squash(cells[s].text) != original.squashed]
+    edited = [s for s in versions if squash(_as_released(cells[s].text)) != original.squashed]
     if not edited:
         return []
     if not kept.intersection(edited):
         return [f"the cell {original.label!r} had been edited: restored"]
     order = "before" if original.role == "locked" else "after"
     return [f"the cell {original.label!r} had been edited: restored, and the student's version runs {order} it"]
+
+
+def _as_released(text: str) -> str:
+    """Without its hidden tests: an author who checks the source has edited nothing. nbgrader's own rule and words."""
+    kept, hidden = [], False
+    for line in text.split("\n") if "BEGIN HIDDEN TESTS" in text else [text]:
+        hidden = hidden or "BEGIN HIDDEN TESTS" in line
+        if not hidden:
+            kept.append(line)
+        hidden = hidden and "END HIDDEN TESTS" not in line
+    return "\n".join(kept)
