@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,18 @@ def need():
 def root() -> Path:
     """The repository's folder."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    """Chromium, for tests with the mark `browser`: they are skipped, or fail under CI=true, where there is none."""
+    from playwright.sync_api import sync_playwright
+
+    flags = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync --no-first-run".split()
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=doctor.find_chromium(), args=flags)
+        yield started
+        started.close()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

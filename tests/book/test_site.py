@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -24,7 +23,6 @@ NOTEBOOKS = [path for path in NOTEBOOKS if path.name != "start.ipynb"]  # made b
 PAGES = sorted([*NOTEBOOKS, *(ROOT / "book").glob("*.md")])
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "embed": "src", "object": "data"}
 ELSEWHERE = re.compile(r"(https?:)?//")
-FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync --no-first-run".split()
 
 
 @pytest.fixture(scope="session")
@@ -136,17 +134,6 @@ def test_every_public_name_is_documented_with_its_source(site, public):
 
 
 # ---- in a browser ---------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(params=["light", "dark", "phone"])
 def window(request, browser):
     """A window without a network, and what it asked for in vain."""

@@ -13,9 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
-FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync --no-first-run".split()
 SETTINGS = {
     # every cell is on the page, not only those that are in sight
     "notebook-extension/tracker": {"windowingMode": "none", "autoStartDefaultKernel": True},
@@ -70,14 +69,6 @@ def _address(server: subprocess.Popen, runtime: Path, log: Path) -> str:
                 return f"http://127.0.0.1:{known['port']}/{{path}}?token={known['token']}"
         time.sleep(0.1)
     raise AssertionError(f"JupyterLab did not start: {log.read_text()[-2000:]}")
-
-
-@contextlib.contextmanager
-def chromium(path: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 class Notebook:

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("playwright.sync_api")
-
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import classroom  # noqa: E402
-from lab import chromium, jupyter_lab  # noqa: E402
+from lab import jupyter_lab  # noqa: E402
 from nbgrader.api import Gradebook  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
 
@@ -55,11 +53,9 @@ def course(tmp_path_factory, need) -> Path:
 
 
 @pytest.fixture(scope="module")
-def formgrader(course, tmp_path_factory):
+def formgrader(course, browser, tmp_path_factory):
     """`formgrader(path)` opens a page of the Formgrader, in a tab that is logged in."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    home = tmp_path_factory.mktemp("home")
-    with jupyter_lab(course, home) as address, chromium(path) as browser:
+    with jupyter_lab(course, tmp_path_factory.mktemp("home")) as address:
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         tab.goto(address.format(path="formgrader"))
 

@@ -5,10 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
-from lab import Notebook, chromium, jupyter_lab
+from lab import Notebook, jupyter_lab
 from playwright.sync_api import Locator, expect
 
 from ckptlib import start
@@ -28,13 +25,6 @@ TOO_WIDE = f"""panel => [...panel.querySelectorAll("{BOXES}")]
     .filter(box => box.clientWidth > 0 && box.scrollWidth > box.clientWidth + 2)
     .map(box => box.innerText.slice(0, 80))"""
 CONTENTS = "parts => parts.map(part => part.innerHTML)"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    with chromium(path) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

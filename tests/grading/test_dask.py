@@ -6,10 +6,9 @@ import signal
 import threading
 import time
 
+import distributed
 import pytest
 from small_course import HALF, NAME, RIGHT, SQUARE, make, result
-
-distributed = pytest.importorskip("distributed")
 
 STUDENTS = {f"s{i}": (RIGHT, HALF, SQUARE)[i % 3] for i in range(4)}
 SCORES = {f"s{i}": (5, 4, 2)[i % 3] for i in range(4)}

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import shutil
 import time
 from html.parser import HTMLParser
 
@@ -195,19 +194,6 @@ def test_a_hundred_pages_take_no_longer_than_they_should(pages):
 
 
 # ---- in a browser ---------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("no Chromium here")
-    flags = "--no-sandbox --disable-gpu --disable-background-networking --disable-sync --no-first-run".split()
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
-        yield browser
-        browser.close()
-
-
 @pytest.mark.browser
 def test_no_script_runs_and_no_request_leaves(pages, browser, tmp_path):
     path = tmp_path / "page.html"

@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 from small_course import HALF, RIGHT, make, result
 
@@ -58,7 +59,6 @@ def server():
 
 
 def test_a_postgresql_gradebook_that_somebody_has_locked(server, grade, tmp_path):
-    psycopg = pytest.importorskip("psycopg")
     course = make(tmp_path, STUDENTS, f"c.CourseDirectory.db_url = {server!r}")
     code, out, err = grade(course, "--json")
     assert code == 0, err
