@@ -157,8 +157,9 @@ WIDTH = 84  # characters that fit beside both side bars, in a window of 1,280 pi
 
 
 def column(row: str) -> int:
-    """Where the last part of a row begins that is laid out by spaces."""
-    return max((gap.end() for gap in re.finditer("  +", row)), default=0)
+    """Where the last part of a row begins that is laid out by spaces, and has room to go on below."""
+    ends = (gap.end() for gap in re.finditer("  +", row))
+    return max((end for end in ends if end <= WIDTH * 2 // 3), default=0)
 
 
 def goes_on(above: str, row: str) -> bool:

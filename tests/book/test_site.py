@@ -65,6 +65,13 @@ def test_every_page_is_there_and_in_the_side_bar(site):
     assert "book/index.html" in (site / "index.html").read_text()
 
 
+def test_no_contract_is_folded_to_one_word_a_line(site):
+    for page in html(site):
+        for block in soup(page).select("div.highlight pre"):
+            far = [row for row in block.get_text().split("\n") if row.startswith(" " * 60)]
+            assert sum(len(row.split()) == 1 for row in far) < 3, (page.name, far[:3])
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     found = []
     for page in html(site):
