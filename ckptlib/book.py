@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import random
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -67,7 +71,8 @@ def execute(path: str | Path) -> str:
         coalesce_streams=True,  # else lines printed together or apart, by chance
         resources={"metadata": {"path": path.parent}},
     )
-    client.execute()
+    with _nobodys_settings() as env:
+        client.execute(env=env)
     notebook.metadata.pop("widgets", None)
     notebook.metadata.language_info = {"name": "python"}
     for cell in notebook.cells:
@@ -76,6 +81,14 @@ def execute(path: str | Path) -> str:
             cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
             _complain_of_warnings(path, cell)
     return nbformat.writes(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+@contextmanager
+def _nobodys_settings() -> Iterator[dict[str, str]]:
+    """The environment of a kernel that sees no start-up file, style sheet or font of the one who runs it."""
+    with TemporaryDirectory() as folder:
+        own = {"IPYTHONDIR": folder, "MPLCONFIGDIR": folder, "MPL_IGNORE_SYSTEM_FONTS": "1"}
+        yield {**os.environ, **own}
 
 
 def _complain_of_warnings(path: Path, cell: Any) -> None:

@@ -6,7 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
+from matplotlib import font_manager
+from nbformat.v4 import new_code_cell, new_notebook
 
 from ckptlib import book
 
@@ -48,6 +51,26 @@ def test_its_committed_outputs_are_what_it_prints_today(chapter):
     if chapter.stem.startswith("00"):
         pytest.skip("the set-up check reports on this machine; it is committed without outputs, and tested elsewhere")
     assert book.execute(chapter) == chapter.read_text(encoding="utf-8"), "run `make book` and look at the difference"
+
+
+def test_a_readers_own_settings_change_no_output(tmp_path, monkeypatch):
+    """A style sheet, a start-up file and a list of fonts that has lost some, as a deleted environment may leave it."""
+    chapter = tmp_path / "chapter.ipynb"
+    figure = "from ckptlib.book import setup; setup(); import matplotlib.pyplot as plt; plt.loglog([1, 10], [1, 2]);"
+    nbformat.write(new_notebook(cells=[new_code_cell(figure), new_code_cell("'seen' in globals()")]), chapter)
+    clean = json.loads(book.execute(chapter))["cells"]
+
+    mine = tmp_path / "mine"
+    (mine / "profile_default" / "startup").mkdir(parents=True)
+    (mine / "profile_default" / "startup" / "00.py").write_text("seen = True")
+    (mine / "matplotlibrc").write_text("lines.linewidth: 9")
+    fonts = vars(font_manager.FontManager()) | {"ttflist": [], "__class__": "FontManager"}
+    name = f"fontlist-v{font_manager.FontManager.__version__}.json"
+    (mine / name).write_text(json.dumps(fonts | {"afmlist": []}))
+    monkeypatch.setenv("IPYTHONDIR", str(mine))
+    monkeypatch.setenv("MPLCONFIGDIR", str(mine))
+    again = json.loads(book.execute(chapter))["cells"]
+    assert [cell["outputs"] for cell in again] == [cell["outputs"] for cell in clean]
 
 
 def test_its_length_is_that_of_a_chapter(numbered):

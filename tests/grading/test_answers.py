@@ -9,8 +9,12 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+import torch
 from answers import ASSIGNMENTS, ROOT, Answer, answers
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import ckptlib as ck
 from ckptlib.grading.assignment import Assignment
 from ckptlib.grading.verdict import Verdict
 
@@ -89,3 +93,14 @@ def _with_the_rest(data: list, right: list) -> list:
             mine = {"dict": [[key, told.get(key, value)] for key, value in theirs["dict"]]}
         merged.append(mine)
     return merged
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=6, max_size=6), st.lists(st.integers(1, 40), min_size=5, max_size=5))
+def test_task_7_5_measures_what_the_planner_counts(widths, hidden):
+    """Else the reference itself would not fit in its budget, for one secret input in thirty."""
+    reference = assignment("07_planning").reference
+    stages, x = reference["blocks"](widths, hidden), torch.randn(4, widths[0], requires_grad=True)
+    costs = ck.profile_chain(stages, x, repeats=1)
+    for schedule in (ck.store_all(5), ck.sqrt(5), ck.recompute_all(5)):
+        assert reference["chain_peak"](schedule, stages, x) == schedule.cost(costs).peak
