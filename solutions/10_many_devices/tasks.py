@@ -71,7 +71,8 @@ def data(lists):
 @check.task(points=1.5, section="10.2", cases=3, parts=True)
 def rank_state(given, rank_state):
     ranks = given.choice([3, 6, 12, 24])
-    layers = [ranks * given.integer(100, 9000) for _ in range(given.integer(3, 7))]
+    layers = [ranks * given.integer(100, 6000) for _ in range(given.integer(2, 6))]
+    layers.insert(given.integer(1, len(layers) - 1), ranks * given.integer(6500, 9000))  # not at an end
     return {way: rank_state(layers, ranks, way) for way in ("ddp", "optimizer", "fsdp")}
 
 
@@ -192,7 +193,7 @@ def gather(given, Gather):
         raise TypeError("Gather is to be a class that derives from torch.autograd.Function")
 
     def crossing(ranks, dim):
-        shape = [2, given.integer(2, 3), given.integer(1, 2)]
+        shape = [2, given.integer(2, 3), given.integer(2, 3)]
         wide = [size * (ranks if i == dim else 1) for i, size in enumerate(shape)]
         return given.normal(ranks, *shape), given.normal(ranks, *wide), dim
 
