@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
+from ..errors import CkptError
 from .engine import Gradients
 from .events import Event, Op, Storage, TensorMeta, Trace
 from .profiled import MARKER
@@ -226,9 +227,10 @@ class Recorder(TorchDispatchMode):
     def _refuse_trainable_reals(self, func: Any, args: tuple) -> None:
         for t in tensors_in(args):
             if t.requires_grad and t.is_leaf and not isinstance(t, FakeTensor):
-                raise TypeError(
+                raise CkptError(
                     f"{func} got a real tensor of shape {tuple(t.shape)} that requires a gradient, inside a fake run. "
-                    "Its gradient would be fake, and stay. Build the model and its inputs inside the traced block."
+                    "Its gradient would be fake, and stay. Build the model and its inputs inside what is traced: in "
+                    "your function, not above it"
                 )
 
 

@@ -189,6 +189,13 @@ def loss_is_a_tensor():
     return nn.Linear(4, 4), torch.ones(2, 4), torch.ones(())
 
 
+ABOVE = nn.Linear(4, 1)
+
+
+def built_above(batch):
+    return ABOVE, torch.randn(batch, 4), torch.sum
+
+
 def frozen():
     return nn.Linear(4, 4).requires_grad_(False), torch.ones(2, 4), torch.sum
 

@@ -54,6 +54,7 @@ def ask(monkeypatch, capsys, request):
         ),
         (f"fit {HERE}:sparse_gradients", "the gradient of embed.weight is sparse, and AdamW, which is counted here"),
         (f"fit {HERE}:sparse_gradients --precision mixed --strategy none", "Build it with sparse=False"),
+        (f"fit {HERE}:built_above", "Build the model and its inputs inside what is traced: in your function"),
         (f"plan {HERE}:drops_a_layer --fake", "Does the model leave out blocks"),
         (f"plan {HERE}:drops_a_layer --fake --budget 100KB", "Does the model leave out blocks"),
         (f"fit {HERE}:drops_a_layer --gpu 64MiB --strategy planned", "Does the model leave out blocks"),
