@@ -36,6 +36,8 @@ def notebooks(name: str, most: int = 1) -> dict[str, tuple[bytes, list[Answer]]]
 def course(folder: Path, name: str, students: dict[str, tuple[bytes, list[Answer]]]) -> Path:
     (folder / "source").mkdir()
     (folder / "source" / name).symlink_to(ROOT / "solutions" / name)
+    (folder / ".ckptlib").mkdir(mode=0o700)
+    (folder / ".ckptlib" / "secret").write_text("0" * 64)  # no luck in here: many_secrets.py tries others
     ignored = '[".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "key.py"]'
     (folder / "nbgrader_config.py").write_text(f"c = get_config()\nc.CourseDirectory.ignore = {ignored}\n")
     for student, (raw, _) in students.items():
