@@ -58,7 +58,7 @@ def alive_at_peak(given, alive_at_peak):
 
 @check.task(points=1.5, section="3.3", parts=True)
 def first_block(given, first_block):
-    edges = [512, MiB, MiB + 1, 10 * MiB - 512, 10 * MiB, (2 * given.integer(5, 40) + 1) * MiB]
+    edges = [512, MiB, MiB + 1, 10 * MiB - 512, 10 * MiB, (2 * given.integer(10, 40) + 1) * MiB]
     others = [given.integer(1, MiB), given.integer(MiB, 10 * MiB)]
     others += [given.integer(2 * 5, 2 * 60) * MiB + given.integer(1, MiB) for _ in range(6)]
     found = [first_block(nbytes) for nbytes in edges + others]

@@ -88,8 +88,8 @@ def largest_batch(given, largest_batch):
     a, layers, s = given.integer(8, 32), given.integer(12, 60), given.choice([512, 1024, 2048])
     h, v = a * given.choice([64, 96, 128]), given.integer(30_000, 130_000)
     sizes = {"layers": layers, "h": h, "a": a, "v": v, "n": layers * 12 * h * h + v * h}
-    cards = [22 * sizes["n"] + given.integer(50, 900) * 10**9 for _ in range(3)]
-    cards.append(22 * sizes["n"])  # just enough for the update
+    room = [given.integer(50, 900), given.integer(50, 900), given.integer(50_000, 90_000)]  # GB
+    cards = [22 * sizes["n"] + gigabytes * 10**9 for gigabytes in (*room, 0)]  # 0: for the update alone
 
     def ask(strategies, cards, s):
         pairs = [(strategy, nbytes) for strategy in strategies for nbytes in cards]
