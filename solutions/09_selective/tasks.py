@@ -216,8 +216,10 @@ def choose(given, choose):
     # two that spare as much, one of them smaller, and room for one
     n, flops = given.integer(10, 50), given.integer(4000, 9000)
     twins = [(flops, n + given.integer(1, 4)), (flops, n)]
+    # the larger one would fill the budget, the dearer one is worth more
+    either = shuffled([(flops, n), (flops // 2, n + 1)])
     asked = {
-        "some of many": [(shuffled(many + free), tight)],
+        "some of many": [(shuffled(many + free), tight), (either, n + 1)],
         "one large, two small": [(large, half * 4 + 1), (large, half * 4)],
         "equal FLOPs": [(twins, n + 5), (twins[::-1], n + 5)],
         "room for all, or for none": [(shuffled(many[:5] + free), 10**6), (many[:4], 10**6), (many[:3], 31)],
