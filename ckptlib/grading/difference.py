@@ -65,7 +65,7 @@ def _dicts(got: Any, expected: dict, tolerance: Tolerance) -> str:
     if missing := [key for key in expected if key not in got]:
         return f"{', '.join(map(repr, missing))} missing in the dict"
     found = ((key, difference(got[key], value, tolerance)) for key, value in expected.items())
-    return next((f"{key}: {text}" for key, text in found if text), "")
+    return next((f"{key if key != '' else repr(key)}: {text}" for key, text in found if text), "")  # a model's own name
 
 
 def _lists(got: Any, expected: list, tolerance: Tolerance) -> str:

@@ -81,7 +81,10 @@ def _part(case: Any, key: str) -> Any:
 
 
 def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mistake], tolerance: Tolerance) -> str:
-    """ "" if every case is right; otherwise the known mistake that fits best, or what differs in the first case."""
+    """ "" if every case is right; otherwise the known mistake that fits best, or what differs in the first case.
+
+    A mistake that fits in fewer than half of the wrong cases fits by chance: what it says would be false.
+    """
     wrong = [i for i, (g, e) in enumerate(zip(got, expected, strict=True)) if difference(g, e, tolerance)]
     if not wrong:
         return ""
@@ -89,7 +92,7 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
     for mistake in mistakes:
         told = [i for i in wrong if not _nothing(mistake.cases[i])]
         fits = sum(not difference(got[i], mistake.cases[i], tolerance) for i in told)
-        if fits > most:
+        if fits > most and 2 * fits >= len(wrong):
             best, most = mistake.message, fits
     if best:
         return best
@@ -97,7 +100,8 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
     text = difference(got[first], expected[first], tolerance)
     typed = _is_data(got[first]) and _constant(got) and not _constant(expected)
     if len(got) > 1 and len(wrong) == len(got) and typed:
-        text += ". The answer is the same for different inputs: is a number typed in where it should be computed?"
+        text += ". The answer is the same for different inputs: is one of them not used, or a number typed in "
+        text += "where it should be computed?"
     if len(wrong) < len(got):
         text += f" (in {len(wrong)} of {len(got)} cases; the others are right)"
     return text

@@ -25,7 +25,9 @@ for name in ("exp", "relu", "softmax"):
     )
     about(name, f"The derivative of {name} is computed from its output: that is saved.", lambda n, d: 0)
 about(
-    "relu", "A mask of one byte each would do, but eager PyTorch saves ReLU's output, in float32.", lambda n, d: n * d
+    "relu",
+    "One byte each, as in a mask, would do, but eager PyTorch saves ReLU's output: a float32 has 4 bytes.",
+    lambda n, d: n * d,
 )
 about("cos", "d cos(x) = -sin(x) dx needs the values of x.", lambda n, d: 0)
 about("layer_norm", "Its input, yes, and two numbers for each row besides: mean and 1/std.", lambda n, d: 4 * n * d)
@@ -33,12 +35,17 @@ about(
     "layer_norm", "Mean and 1/std are one number each for a row of d, not for each of the d.", lambda n, d: 12 * n * d
 )
 about("layer_norm", "Two numbers for each row: mean and 1/std. One was counted.", lambda n, d: 4 * n * d + 4 * n)
+about("layer_norm", "Mean and 1/std belong to the rows, of which there are n, not d.", lambda n, d: 4 * n * d + 8 * d)
 about(
     "max_pool",
     "One of two is missing. It keeps its input, and which of each pair won, as int64: for pairs, as many bytes again.",
     lambda n, d: 4 * n * d,
 )
-about("max_pool", "Indices are int64: 8 bytes each, one for each pair.", lambda n, d: 4 * n * d + 2 * n * d)
+about(
+    "max_pool",
+    "One of two is too small. It keeps its whole input (not its output), and for each pair an int64, of 8 bytes.",
+    lambda n, d: 4 * n * d + 2 * n * d,
+)
 about(
     "max_pool",
     "That is the size of its output, which no derivative needs. It keeps its input, and which of the two won.",
@@ -53,6 +60,9 @@ about(
 about("linear", "dw = dyᵀ @ x: the gradient of the weight needs x.", lambda n, d: 0)
 check.predict_saved.mistake("elements were counted, not bytes: a float32 has 4 bytes.")(
     lambda op, n, d: {"layer_norm": n * d + 2 * n, "max_pool": n * d + n * d // 2}.get(op, n * d)
+)
+check.predict_saved.mistake("This is in MiB. Bytes were asked.")(
+    lambda op, n, d: (4 * n * d + {"layer_norm": 8 * n, "max_pool": 4 * n * d}.get(op, 0)) / 2**20
 )
 
 # ---- Task 2: saved_nbytes ----
@@ -84,18 +94,18 @@ def is_among(tensor, others):
     return any(home(tensor) == home(other) for other in others)
 
 
+def whole(tensor):
+    return tensor.untyped_storage().nbytes()
+
+
 told = check.saved_nbytes.mistake
-told("Tensors were added up. Memory is storages: two tensors may live in one, and then it counts once.")(
-    counting(lambda t, parameters, seen: 0 if is_among(t, parameters) else t.nbytes)
-)
+TENSORS = "Tensors were added up. Memory is storages: two tensors may live in one, and then it counts once."
+told(TENSORS)(counting(lambda t, parameters, seen: 0 if is_among(t, parameters) else t.nbytes))
+told(TENSORS)(counting(lambda t, parameters, seen: 0 if is_among(t, parameters) else whole(t)))
 told(
     "The parameters were counted. Linear saves `weight.t()`, a view: no Parameter, but the same storage. "
     "Compare storages, not types."
-)(
-    counting(
-        lambda t, parameters, seen: 0 if isinstance(t, Parameter) or is_among(t, seen) else t.untyped_storage().nbytes()
-    )
-)
+)(counting(lambda t, parameters, seen: 0 if isinstance(t, Parameter) or is_among(t, seen) else whole(t)))
 told("Every tensor was added up, weights behind views included. Count storages, and leave the parameters' out.")(
     counting(lambda t, parameters, seen: 0 if isinstance(t, Parameter) else t.nbytes)
 )
@@ -103,12 +113,44 @@ told("The storage was counted once, but with the size of one view of it. A view 
     counting(lambda t, parameters, seen: 0 if is_among(t, [*parameters, *seen]) else t.nbytes)
 )
 told("Elements were counted, not bytes: multiply by the size of an element, which is not always 4.")(
+    counting(lambda t, parameters, seen: 0 if is_among(t, [*parameters, *seen]) else whole(t) // t.element_size())
+)
+told("Four bytes were taken for each element. A float64 has eight: ask the storage for its bytes.")(
+    counting(lambda t, parameters, seen: 0 if is_among(t, [*parameters, *seen]) else whole(t) // t.element_size() * 4)
+)
+
+
+def begins_among(tensor, others):
+    return any(tensor.data_ptr() == other.data_ptr() for other in others)
+
+
+told("Views of one storage begin at addresses of their own. Take the storage's: `t.untyped_storage().data_ptr()`.")(
+    counting(lambda t, parameters, seen: 0 if begins_among(t, [*parameters, *seen]) else whole(t))
+)
+told("Views were counted, each with its own size. Take the storage's address and size: a view keeps all of it alive.")(
+    counting(lambda t, parameters, seen: 0 if begins_among(t, [*parameters, *seen]) else t.nbytes)
+)
+told("Storages of the same size were counted as one. What tells them apart is the address.")(
     counting(
         lambda t, parameters, seen: (
-            0 if is_among(t, [*parameters, *seen]) else t.untyped_storage().nbytes() // t.element_size()
+            0 if is_among(t, parameters) or any(whole(t) == whole(s) for s in seen) else whole(t)
         )
     )
 )
+told("Nothing was counted. Weights, batch and activations have one shape here: only the storage tells which is which.")(
+    counting(
+        lambda t, parameters, seen: (
+            0 if is_among(t, seen) or any(t.shape in (p.shape, p.t().shape) for p in parameters) else whole(t)
+        )
+    )
+)
+
+
+@told("All parameters were subtracted, also those that nobody saves: the biases, the first weight. Drop what is found.")
+def subtracts_all(fn, parameters):
+    found = counting(lambda t, parameters, seen: 0 if is_among(t, seen) else whole(t))(fn, parameters)
+    return found - nbytes(parameters)
+
 
 # ---- Task 3: ledger ----
 
@@ -155,25 +197,54 @@ def counts_buffers(model, optimizer):
     return entry(nbytes([*model.parameters(), *model.buffers()]), trained, trained, optimizer)
 
 
-@told("Four bytes were taken for each number. Ask the parameter: bfloat16 has two.")
-def always_float32(model, optimizer):
-    every = 4 * sum(p.numel() for p in model.parameters())
-    trained = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
-    return entry(every, trained, trained, optimizer)
+@told("state_dict() lists buffers, too, and a tied weight under each of its names. Ask model.parameters().")
+def state_dict(model, optimizer):
+    return {"parameters": nbytes(model.state_dict().values()), "gradients": None, "optimizer": None}
 
 
-@told("AdamW keeps two moments for each number that trains, momentum one, plain SGD none.")
-def one_moment_for_adam(model, optimizer):
-    trained = nbytes(p for p in model.parameters() if p.requires_grad)
-    return entry(None, None, trained / 2, optimizer)
+def of_one_size(size):
+    """Every number takes `size` bytes, whatever its dtype."""
+
+    def ledger(model, optimizer):
+        every = size * sum(p.numel() for p in model.parameters())
+        trained = size * sum(p.numel() for p in model.parameters() if p.requires_grad)
+        return entry(every, trained, trained, optimizer)
+
+    return ledger
 
 
-@told("Plain SGD keeps nothing between steps; momentum keeps one number for each that trains, AdamW two.")
-def state_for_sgd(model, optimizer):
-    trained = nbytes(p for p in model.parameters() if p.requires_grad)
-    return entry(None, None, trained, optimizer) | {
-        "optimizer": {"sgd": 1, "momentum": 1, "adamw": 2}[optimizer] * trained
-    }
+told("Four bytes were taken for each number. Ask the parameter: bfloat16 has two.")(of_one_size(4))
+told("Two bytes were taken for each number. Ask each parameter, not only the first: some are float32.")(of_one_size(2))
+told("Numbers were counted, not bytes: a bfloat16 has two, a float32 four.")(of_one_size(1))
+
+
+@told("Nothing was found. No step has run: there is no .grad yet, and no state. Ask requires_grad what will have one.")
+def before_the_first_step(model, optimizer):
+    return {"parameters": None, "gradients": 0, "optimizer": 0}
+
+
+def keeping(sgd, momentum, adamw):
+    """So many numbers kept for each that trains."""
+
+    def ledger(model, optimizer):
+        kept = {"sgd": sgd, "momentum": momentum, "adamw": adamw}[optimizer]
+        trained = nbytes(p for p in model.parameters() if p.requires_grad)
+        return {"parameters": None, "gradients": None, "optimizer": kept * trained}
+
+    return ledger
+
+
+for counts in [(0, 0, 2), (0, 1, 1), (0, 0.5, 1), (0, 1, 3), (1, 1, 1), (1, 1, 2), (1, 2, 2), (1, 2, 3)]:
+    told("Plain SGD keeps nothing between steps; momentum keeps one number for each that trains, AdamW two.")(
+        keeping(*counts)
+    )
+
+
+@told("AdamW's step counters were counted, one for each parameter: leave them out here.")
+def counts_steps(model, optimizer):
+    trained = [p for p in model.parameters() if p.requires_grad]
+    right, counters = entry(None, None, nbytes(trained), optimizer), 4 * len(trained) * (optimizer == "adamw")
+    return right | {"optimizer": right["optimizer"] + counters}
 
 
 # ---- Task 4: largest_batch ----
@@ -199,7 +270,10 @@ def rounds(measure, gpu_gib):
     return max(0, -(-(gpu_gib * GIB - (measure(1) - per_sample)) // per_sample))
 
 
-@told("A batch that fills the memory to the last byte still fits: at most, not less than.")
+@told(
+    "One too few. A batch that fills the memory to the last byte still fits: at most, not less than. "
+    "One too few elsewhere as well? Then a sample is counted twice."
+)
 def strictly_less(measure, gpu_gib):
     per_sample = measure(2) - measure(1)
     return max(0, (gpu_gib * GIB - (measure(1) - per_sample) - 1) // per_sample)
@@ -216,14 +290,32 @@ def negative(measure, gpu_gib):
     return (gpu_gib * GIB - (measure(1) - per_sample)) // per_sample
 
 
+@told("If not even one sample fits, the largest batch is 0, not 1.")
+def at_least_one(measure, gpu_gib):
+    return max(1, negative(measure, gpu_gib))
+
+
+@told("8 is the largest batch that can be measured, not the largest that fits: draw the line through two measurements.")
+def no_line(measure, gpu_gib):
+    return max((batch for batch in range(1, 9) if measure(batch) <= gpu_gib * GIB), default=0)
+
+
+told("0 was found, but many samples fit: gpu_gib is in GiB, of 2³⁰ bytes each.")(
+    lambda measure, gpu_gib: max(0, negative(measure, gpu_gib / GIB))
+)
+told("gpu_gib was taken for bytes. It is in GiB, of 2³⁰ bytes each.")(
+    lambda measure, gpu_gib: negative(measure, gpu_gib / GIB)
+)
+
+
 # ---- Task 5: audit ----
 
 told = check.audit.mistake
 
 
-def facts(layers, width, heads, ffn, vocabulary, tokens, *, matrices=3, tables=2, norms=1, states=4):
+def facts(layers, width, heads, ffn, vocabulary, tokens, *, matrices=3, tables=2, norms=1, last=1, states=4):
     layer = 4 * width * width + matrices * width * ffn + 2 * width * norms
-    parameters = layers * layer + tables * vocabulary * width + width * norms
+    parameters = layers * layer + tables * vocabulary * width + width * norms * last
     return {
         "parameters": parameters,
         "parameters_gib": 4 * parameters / GIB,
@@ -235,6 +327,11 @@ def facts(layers, width, heads, ffn, vocabulary, tokens, *, matrices=3, tables=2
 told("The input and the output have a table each here: they are not tied.")(lambda **c: facts(**c, tables=1))
 told("This feed-forward block has three matrices: gate, up and down.")(lambda **c: facts(**c, matrices=2))
 told("The norms have weights, too: two for each layer, and one at the end.")(lambda **c: facts(**c, norms=0))
+told("The last norm was forgotten: it belongs to no layer.")(lambda **c: facts(**c, last=0))
+told("The norms have weights only: there are no biases.")(lambda **c: facts(**c, norms=2))
+told("A table of positions was counted: this model has none.")(
+    lambda **c: facts(**c | {"vocabulary": c["vocabulary"] + c["tokens"] / 2})
+)
 told("Parameters, gradients and two moments: four numbers for each parameter.")(lambda **c: facts(**c, states=3))
 told("Parameters, gradients and two moments: the gradients were forgotten, or a moment.")(
     lambda **c: facts(**c, states=2)
@@ -265,3 +362,20 @@ def attention_in_gib(**config):
 def weights_in_gb(**config):
     found = facts(**config)
     return {name: found[name] * GIB / GB for name in ("parameters_gib", "training_gib")}
+
+
+@told("GiB is 2³⁰ bytes: this one is in MiB.")
+def weights_in_mib(**config):
+    found = facts(**config)
+    return {name: found[name] * 1024 for name in ("parameters_gib", "training_gib")}
+
+
+@told("Everything is float32: 4 bytes for each probability, not 2.")
+def half_precision(**config):
+    return {"attention_gb": facts(**config)["attention_gb"] / 2}
+
+
+ROUNDED = "The fraction was rounded away, or some of it: give the number as it comes, with / and without round."
+told(ROUNDED)(lambda **config: {name: value // 1 for name, value in facts(**config).items() if name != "parameters"})
+for digits in (0, 1, 2, 3):
+    told(ROUNDED)(lambda digits=digits, **config: {name: round(v, digits) for name, v in facts(**config).items()})

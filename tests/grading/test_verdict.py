@@ -55,6 +55,7 @@ def test_what_is_equal(got, expected):
         (Other("Cheat"), 3, "a Cheat found"),
         (4097, 4096, "4,097 is not right"),
         ({"a": 1}, {"a": 1, "b": 2}, "'b' missing"),
+        ({"": 1.5}, {"": 7.0}, "'': 1.5 is not right"),
         ([1, 2], [1, 2, 3], "shape (2,)"),
         (["x"], ["x", "y"], "1 entries, expected 2"),
         ("", "b", "not answered"),
@@ -113,6 +114,12 @@ def test_all_cases_must_be_right():
 
 def test_a_typed_in_number_is_recognised():
     assert "typed in" in judge([7, 7], [3, 4]).message
+
+
+def test_a_mistake_that_fits_by_chance_in_one_case_of_three_is_not_told():
+    mistake = Mistake("You doubled.", [2, 4, 6])
+    assert judge([2, 5, 9], [1, 2, 3], [mistake]).message.startswith("exactly twice too large")
+    assert judge([2, 4, 9], [1, 2, 3], [mistake]).message == "You doubled."
 
 
 def test_an_answer_that_raises_loses_every_part():

@@ -51,3 +51,80 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
         "training_gib": 16 * n / 2**30,
         "attention_gb": 4 * layers * heads * tokens**2 / 1e9,
     }
+
+
+# %% The last norm was forgotten
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n / 2**30,
+        "training_gib": 16 * n / 2**30,
+        "attention_gb": 4 * layers * heads * tokens**2 / 1e9,
+    }
+
+
+# %% there are no biases
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 4 * width) + 2 * vocabulary * width + 2 * width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n / 2**30,
+        "training_gib": 16 * n / 2**30,
+        "attention_gb": 4 * layers * heads * tokens**2 / 1e9,
+    }
+
+
+# %% A table of positions was counted
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + (2 * vocabulary + tokens) * width + width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n / 2**30,
+        "training_gib": 16 * n / 2**30,
+        "attention_gb": 4 * layers * heads * tokens**2 / 1e9,
+    }
+
+
+# %% parameters_gib, training_gib, attention_gb: The fraction was rounded away
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n // 2**30,
+        "training_gib": 16 * n // 2**30,
+        "attention_gb": 4 * layers * heads * tokens**2 // 10**9,
+    }
+
+
+# %% or some of it: give the number as it comes
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
+    return {
+        "parameters": n,
+        "parameters_gib": round(4 * n / 2**30, 2),
+        "training_gib": round(16 * n / 2**30, 2),
+        "attention_gb": round(4 * layers * heads * tokens**2 / 1e9, 2),
+    }
+
+
+# %% this one is in MiB
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n / 2**20,
+        "training_gib": 16 * n / 2**20,
+        "attention_gb": 4 * layers * heads * tokens**2 / 1e9,
+    }
+
+
+# %% 4 bytes for each probability, not 2
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n / 2**30,
+        "training_gib": 16 * n / 2**30,
+        "attention_gb": 2 * layers * heads * tokens**2 / 1e9,
+    }

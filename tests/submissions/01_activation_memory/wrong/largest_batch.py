@@ -41,3 +41,43 @@ def largest_batch(measure, gpu_gib):
 def largest_batch(measure, gpu_gib):
     a, b = measure(1), measure(2)
     return max(0, (gpu_gib * 2**30 - 1 - (2 * a - b)) // (b - a))
+
+
+# %% ask for 1 to 8 only
+def largest_batch(measure, gpu_gib):
+    fixed = measure(0)
+    return max(0, (gpu_gib * 2**30 - fixed) // (measure(1) - fixed))
+
+
+# %% a batch that fits, a batch that fits to the byte: 8 is the largest batch that can be measured
+def largest_batch(measure, gpu_gib):
+    batch = 0
+    try:
+        while measure(batch + 1) <= gpu_gib * 2**30:
+            batch += 1
+    except MemoryError:
+        pass
+    return batch
+
+
+# %% a batch that fits, a batch that fits to the byte: 0 was found, but many samples fit
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    return max(0, (gpu_gib - measure(1) + slope) // slope)
+
+
+# %% gpu_gib was taken for bytes
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    return (gpu_gib - measure(1) + slope) // slope
+
+
+# %% One too few elsewhere as well? Then a sample is counted twice
+def largest_batch(measure, gpu_gib):
+    return max(0, (gpu_gib * 2**30 - measure(1)) // (measure(2) - measure(1)))
+
+
+# %% the largest batch is 0, not 1
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    return max(1, (gpu_gib * 2**30 - measure(1) + slope) // slope)

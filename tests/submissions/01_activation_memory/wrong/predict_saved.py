@@ -25,7 +25,7 @@ def predict_saved(op, n, d):
     return saved.get(op, x)
 
 
-# %% A mask of one byte each would do
+# %% as in a mask, would do
 def predict_saved(op, n, d):
     x = 4 * n * d
     saved = {"times_3": 0, "plus": 0, "relu": n * d, "layer_norm": x + 8 * n, "max_pool": 2 * x}
@@ -48,3 +48,28 @@ def predict_saved(op, n, d):
 def predict_saved(op, n, d):
     x = 4 * n * d
     x + 8 * n if op == "layer_norm" else x
+
+
+# %% relu: One byte each, as in a mask, would do, but eager PyTorch saves ReLU's output: a float32 has 4 bytes.
+def predict_saved(op, n, d):
+    x = n * d
+    return {"times_3": 0, "plus": 0, "layer_norm": x + 2 * n, "max_pool": x + n * d // 2}.get(op, x)
+
+
+# %% its whole input (not its output)
+def predict_saved(op, n, d):
+    x = 4 * n * d
+    output, indices = x // 2, 8 * n * (d // 2)
+    return {"times_3": 0, "plus": 0, "layer_norm": x + 8 * n, "max_pool": output + indices}.get(op, x)
+
+
+# %% belong to the rows
+def predict_saved(op, n, d):
+    x = 4 * n * d
+    return {"times_3": 0, "plus": 0, "layer_norm": x + 8 * d, "max_pool": 2 * x}.get(op, x)
+
+
+# %% This is in MiB
+def predict_saved(op, n, d):
+    x = 4 * n * d
+    return {"times_3": 0, "plus": 0, "layer_norm": x + 8 * n, "max_pool": 2 * x}.get(op, x) / 2**20
