@@ -67,22 +67,28 @@ def a_list_of_the_first(fs, dfs, x):
     return [only_the_first(fs, dfs, x)]
 
 
-def calls_more_often(times):
-    def answer(fs, dfs, x):
-        for _ in range(times):
-            fs[0](x)
-
-    return answer
+@told("n + 1 gradients were returned. The last one, of the output itself, is 1: it is not asked for.")
+def one_too_many(fs, dfs, x):
+    return [*products(slopes(dfs, values(fs, x)[:-1])), torch.ones_like(x)]
 
 
-told("No function was called. The derivatives are taken at the functions' inputs, and these come from calling fs.")(
-    lambda fs, dfs, x: None
+@told("All entries are one and the same tensor: g *= … changes it in place. Make a new one each time: g = g * df(a).")
+def one_tensor(fs, dfs, x):
+    return [only_the_first(fs, dfs, x)] * len(fs)
+
+
+@told("No function was called. The derivatives are taken at the functions' inputs, and these come from calling fs.")
+def calls_none(fs, dfs, x):
+    return None
+
+
+@told(
+    "A function was called more than once. Once is enough: keep the inputs in a list on the way forward. That is "
+    "memoization."
 )
-for times in range(2, 15):  # how often it is depends on the chain's length, and on how the loop was written
-    told(
-        f"A function was called {times} times. Once is enough: keep the inputs in a list on the way forward. That is "
-        "memoization."
-    )(calls_more_often(times))
+def calls_again(fs, dfs, x):
+    fs[0](x), fs[0](x)
+
 
 # ---- Task 2: output_rules ----
 
@@ -104,6 +110,8 @@ relu_mistake(
 )
 relu_mistake("The mask asks where dy is positive. It should ask where y is.", lambda dy, y: dy.clamp(min=0))
 relu_mistake("The mask is the wrong way round: dy passes where y > 0.", lambda dy, y: dy * (y <= 0))
+for mistake in (relu_mistake, softmax_mistake):
+    mistake("dy was changed in place, and others may hold it. Return a new tensor.", lambda dy, y: dy.zero_())
 softmax_mistake(
     "Row sums of dx should be 0: softmax does not change when a constant is added to its input. You have the "
     "diagonal of the Jacobian; the off-diagonal part is missing (section 2.3, equation 4).",
@@ -131,6 +139,14 @@ softmax_mistake(
 )
 softmax_mistake(
     "The factor y in front is missing: dx = y (dy − Σ dy y).", lambda dy, y: dy - (dy * y).sum(-1, keepdim=True)
+)
+softmax_mistake(
+    "The sum needs its factor y, too: dx = y dy − y Σ dy y. Here y multiplies dy alone.",
+    lambda dy, y: dy * y - (dy * y).sum(-1, keepdim=True),
+)
+softmax_mistake(
+    "keepdim=True is missing: the sum lost its dimension, so the sums do not stand beside the rows they belong to.",
+    lambda dy, y: y * (dy - (dy * y).sum(-1)),
 )
 softmax_mistake("The off-diagonal part is right, but its sign: −yᵢyⱼ.", lambda dy, y: y * (dy + (dy * y).sum(-1, True)))
 softmax_mistake(
@@ -186,11 +202,13 @@ def across(dy, indices, shape):
     return dy.new_zeros(shape).flatten(-2).scatter_add(-1, indices.flatten(-2), dy.flatten(-2))
 
 
-def norm(dy, y, rstd, w, b, *, first=True, second=True, use_w=True, scale=True, shifted=True, rows=True):
+def norm(
+    dy, y, rstd, w, b, *, first=True, second=True, use_w=True, scale=True, shifted=True, rows=True, mean=torch.mean
+):
     """Equation 5, with pieces left out."""
     x_hat = ((y - b) if shifted else y) / w if use_w else y - b
     g = dy * w if use_w else dy
-    dx = g - first * g.mean(-1, keepdim=True) - second * x_hat * (g * x_hat).mean(-1, keepdim=True)
+    dx = g - first * mean(g, -1, keepdim=True) - second * x_hat * mean(g * x_hat, -1, keepdim=True)
     return (rstd * dx if scale else dx), *(t.flatten(0, -2).sum(0) if rows else t.sum(0) for t in (dy * x_hat, dy))
 
 
@@ -219,13 +237,34 @@ norm_mistake(
     lambda *a: norm(*a, use_w=False),
 )
 norm_mistake("x̂ = (y − b) / w: b was not taken off.", lambda *a: norm(*a, shifted=False))
-
-
-@lambda wrong: norm_mistake("dw is Σ dy · x̂ over the rows: y was taken for x̂.", wrong)
-def y_for_x_hat(dy, y, rstd, w, b):
-    return None, (dy * y).flatten(0, -2).sum(0), norm(dy, y, rstd, w, b)[2]
-
-
+norm_mistake(
+    "y was taken for x̂. First x̂ = (y − b) / w; dx (equation 5) and dw, which is Σ dy · x̂ over the rows, need it.",
+    lambda dy, y, rstd, w, b: norm(dy, y * w + b, rstd, w, b),
+)
+norm_mistake(
+    "w is missing: the gradient that reaches x̂ is g = dy · w, and equation 5 is about g, not dy.",
+    lambda dy, y, rstd, w, b: only(norm(dy / w, y, rstd, w, b)[0]),
+)
+norm_mistake(
+    "w was multiplied in at the end. It belongs in front of the means: g = dy · w, and equation 5 is about g.",
+    lambda dy, y, rstd, w, b: only(w * norm(dy / w, y, rstd, w, b)[0]),
+)
+norm_mistake(
+    "Sums were taken over the row. Equation 5 has means: each element of x has a part of 1/D in the row's mean.",
+    lambda *a: only(norm(*a, mean=torch.sum)[0]),
+)
+norm_mistake(
+    "The means went over all rows. Each row is normalized by itself: take them over the last dimension, keepdim=True.",
+    lambda *a: only(norm(*a, mean=lambda t, *dim, **keep: t.mean())[0]),
+)
+norm_mistake(
+    "dx was divided by rstd. rstd is 1 over the standard deviation already: multiply by it.",
+    lambda dy, y, rstd, w, b: only(norm(dy, y, rstd, w, b)[0] / rstd**2),
+)
+norm_mistake(
+    "Three tensors are asked for: dx, dw and db. One was returned.", lambda dy, y, rstd, w, b: torch.full_like(dy, -1)
+)
+norm_mistake("dw and db are swapped: dw comes first.", lambda *a: only(None, *norm(*a)[:0:-1]))
 norm_mistake(
     "w and b met every row, in all dimensions in front: sum over all of them, not over the first alone.",
     lambda *a: (None, *norm(*a, rows=False)[1:]),
@@ -244,19 +283,35 @@ norm_mistake(
 told = check.backward.mistake
 
 
-@told(
+def right(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        if out in grads:
+            for name, dx in zip(inputs, vjp(grads[out]), strict=True):
+                grads[name] = grads[name] + dx if name in grads else dx
+    return grads
+
+
+SKIP = (
     "An op on the tape has no gradient: its output was not used for this output, so nothing ever arrives. Skip it "
     "(section 2.5: the library does)."
 )
-def does_not_skip(tape, output, dy):
+ADD = "A value that is used several times gets a gradient from every use: add them up. Here only one of them was kept."
+
+
+@told(SKIP)
+def does_not_skip(tape, output, dy, get=dict.__getitem__):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
-        for name, dx in zip(inputs, vjp(grads[out]), strict=True):
+        for name, dx in zip(inputs, vjp(get(grads, out)), strict=True):
             grads[name] = grads[name] + dx if name in grads else dx
     return grads
 
 
-@told("A value that is used several times gets a gradient from every use: add them up. Here the last overwrote others.")
+told(SKIP)(lambda *a: does_not_skip(*a, get=dict.get))
+
+
+@told(ADD)
 def overwrites(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -265,9 +320,7 @@ def overwrites(tape, output, dy):
     return grads
 
 
-@told(
-    "A value that is used several times gets a gradient from every use: add them up. Here only the first one was kept."
-)
+@told(ADD)
 def keeps_the_first(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -293,14 +346,52 @@ def in_place(tape, output, dy):
     return grads
 
 
+@told(
+    "Something was added in place. A copy of dy does not suffice: an addition hands ONE tensor to both its inputs, and "
+    "to add to one changes the other. Make a new tensor: grads[name] + dx."
+)
+def in_place_on_a_copy(tape, output, dy):
+    return in_place(tape, output, dy.clone())
+
+
+@told(
+    "The loop stopped at an op that no gradient reaches. Ops in front of it may have one: leave it out with `continue` "
+    "and go on."
+)
+def stops(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        if out not in grads:
+            break
+        for name, dx in zip(inputs, vjp(grads[out]), strict=True):
+            grads[name] = grads[name] + dx if name in grads else dx
+    return grads
+
+
+@told(
+    "Gradients are missing in the dict. All are asked for, those of the output and of the values on the way, too: read "
+    "them with `get`, since `pop` takes them out."
+)
+def pops(tape, output, dy):
+    made = {out for out, _, _ in tape}
+    return {name: g for name, g in right(tape, output, dy).items() if name not in made}
+
+
+@told(
+    "Not every gradient has the shape of dy: each has that of its own value. Begin without any, and put one into the "
+    "dict when it arrives."
+)
+def zeros_first(tape, output, dy):
+    grads = {name: torch.zeros_like(dy) for out, inputs, _ in tape for name in (out, *inputs)} | {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        for name, dx in zip(inputs, vjp(grads[out]), strict=True):
+            grads[name] = grads[name] + dx
+    return grads
+
+
 @told("The tape was read from first to last. A gradient comes from behind: read it in reverse.")
 def forwards(tape, output, dy):
-    grads = {output: dy}
-    for out, inputs, vjp in tape:
-        if out in grads:
-            for name, dx in zip(inputs, vjp(grads[out]), strict=True):
-                grads[name] = grads[name] + dx if name in grads else dx
-    return grads
+    return right(tape[::-1], output, dy)
 
 
 @told(
@@ -312,13 +403,7 @@ def from_the_end(tape, output, dy):
 
 @told("Ones were sent back instead of dy.")
 def ones(tape, output, dy):
-    mine = torch.ones_like(dy)
-    grads = {output: mine}
-    for out, inputs, vjp in reversed(tape):
-        if out in grads:
-            for name, dx in zip(inputs, vjp(grads[out]), strict=True):
-                grads[name] = grads[name] + dx if name in grads else dx
-    return grads
+    return right(tape, output, torch.ones_like(dy))
 
 
 # ---- Task 5: hessian ----
@@ -327,6 +412,11 @@ def ones(tape, output, dy):
 def gradient(loss, x, **options):
     x = x.detach().requires_grad_()
     return x, torch.autograd.grad(loss(x), x, **options)[0]
+
+
+def product(loss, x, v):
+    x, g = gradient(loss, x, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), x)[0]
 
 
 def hvp_mistake(message):
@@ -393,8 +483,7 @@ def without_v(loss, x, v):
 
 @hvp_mistake("That is one number, v · Hv. The vector Hv is wanted.")
 def curvature(loss, x, v):
-    x, g = gradient(loss, x, create_graph=True)
-    return (torch.autograd.grad((g * v).sum(), x)[0] * v).sum()
+    return (product(loss, x, v) * v).sum()
 
 
 @hvp_mistake("That is H's diagonal times v. What links one element of x with another is missing.")
@@ -406,6 +495,38 @@ def diagonal(loss, x, v):
 @hvp_mistake("That is the whole Hessian. Only its product with v is wanted, a tensor of v's shape.")
 def matrix(loss, x, v):
     return torch.autograd.functional.hessian(loss, x)
+
+
+hvp_mistake("Hv came back flat. It has the shape of v, whatever that is.")(lambda *a: product(*a).flatten())
+hvp_mistake("torch.autograd.grad returns a tuple, also for one input: take its first entry, [0].")(
+    lambda *a: [product(*a)]
+)
+
+
+@hvp_mistake(
+    "That is g + Hv: a second .backward() adds to x.grad, which held g. torch.autograd.grad returns the gradient alone."
+)
+def added_to_grad(loss, x, v):
+    return gradient(loss, x)[1] + product(loss, x, v)
+
+
+def second_of(number):
+    """A wrong way to g · v."""
+
+    def answer(loss, x, v):
+        x, g = gradient(loss, x, create_graph=True)
+        return torch.autograd.grad(number(g, v), x)[0]
+
+    return answer
+
+
+for vectors_only in (torch.dot, torch.matmul):
+    hvp_mistake("g and v may have any shape, and this product takes vectors: g · v is (g * v).sum().")(
+        second_of(vectors_only)
+    )
+hvp_mistake("What was differentiated second is a tensor of many numbers. Take the gradient of ONE: (g * v).sum().")(
+    second_of(torch.mul)
+)
 
 
 def units_mistake(message, each, fixed=1):

@@ -3,7 +3,7 @@
 from functools import lru_cache, partial
 from itertools import accumulate
 
-from tasks import MiB, check, training
+from tasks import MiB, check
 
 import ckptlib as ck
 
@@ -56,17 +56,49 @@ def alive(events, moment, order=lambda entry: (-entry[1], entry[0]), keep=False)
     return sorted(there.items(), key=order)
 
 
+def taken(events):
+    """Every event that takes something, those of one name included."""
+    return sorted((event for event in events if event[1] > 0), key=lambda entry: (-entry[1], entry[0]))
+
+
+def with_sizes(events, size):
+    there = [(name, size[name]) for name, _ in alive(events, peak_moment(events))]
+    return sorted(there, key=lambda entry: (-entry[1], entry[0]))
+
+
 def peak_moment(events):
     return facts(events)["moment"]
 
 
 told = check.alive_at_peak.mistake
 told("That is what is alive at the end. Stop at the moment of the peak.")(lambda events: alive(events, len(events)))
-told("What was given back before the peak is still in the list: a negative event takes its name out.")(
-    lambda events: alive(events, peak_moment(events), keep=True)
+for still in (lambda events, m: alive(events, m, keep=True), lambda events, m: taken(events[: m + 1])):
+    told("What was given back before the peak is still in the list: a negative event takes its name out.")(
+        lambda events, still=still: still(events, peak_moment(events))
+    )
+    told("Everything that was ever taken is in the list. Which of it is in use at the moment of the peak?")(
+        lambda events, still=still: still(events, len(events))
+    )
+
+
+@told("What was given back before the peak is still in the list, with 0 bytes. It is not in use: leave it out.")
+def with_zeros(events):
+    before = {name: 0 for name, _ in events[: peak_moment(events) + 1]}
+    there = before | dict(alive(events, peak_moment(events)))
+    return sorted(there.items(), key=lambda entry: (-entry[1], entry[0]))
+
+
+@told("A name that was given back and then taken again, before the peak, is missing.")
+def never_again(events):
+    before = [name for name, nbytes in events[: peak_moment(events) + 1] if nbytes < 0]
+    return [(name, nbytes) for name, nbytes in alive(events, peak_moment(events)) if name not in before]
+
+
+told("A name was given back and taken again: its size is that of the first time, not the one it has at the peak.")(
+    lambda events: with_sizes(events, {name: nbytes for name, nbytes in reversed(events) if nbytes > 0})
 )
-told("Everything that was ever taken is in the list. Which of it is in use at the moment of the peak?")(
-    lambda events: alive(events, len(events), keep=True)
+told("A name is taken again after the peak: its size is that of the last time, not the one it has at the peak.")(
+    lambda events: with_sizes(events, {name: nbytes for name, nbytes in events if nbytes > 0})
 )
 told("The event that reaches the peak is missing: it belongs to the moment. Python's slices leave their end out.")(
     lambda events: alive(events, peak_moment(events) - 1)
@@ -96,10 +128,18 @@ def round_up(n, step):
     return -(-n // step) * step
 
 
-def block(nbytes, *, rounded=None, small=lambda n: n <= MiB, medium=lambda n: n < 10 * MiB, cuts=lambda n: n > MiB):
+def block(
+    nbytes,
+    *,
+    rounded=None,
+    small=lambda n: n <= MiB,
+    medium=lambda n: n < 10 * MiB,
+    step=2 * MiB,
+    cuts=lambda n: n > MiB,
+):
     rounded = round_up(nbytes, 512) if rounded is None else rounded
     pool = "small" if small(rounded) else "large"
-    segment = 2 * MiB if pool == "small" else 20 * MiB if medium(rounded) else round_up(rounded, 2 * MiB)
+    segment = 2 * MiB if pool == "small" else 20 * MiB if medium(rounded) else round_up(rounded, step)
     rest = segment - rounded
     is_cut = rest >= 512 if pool == "small" else cuts(rest)
     return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if is_cut else segment}
@@ -123,12 +163,16 @@ told("From 10 MiB on a segment is made to measure: the request rounded up to 2 M
 told("A segment for a large request is rounded up to a multiple of 2 MiB.")(
     lambda n: block(n) | ({"segment": block(n)["rounded"]} if n >= 10 * MiB else {})
 )
+told("From 10 MiB on a segment is rounded up to a multiple of 2 MiB, not of 20 MiB.")(lambda n: block(n, step=20 * MiB))
+told("The small pool ends at 1 MiB. What 10 MiB decide is the size of a large segment.")(
+    lambda n: block(n) | {"pool": "small" if n < 10 * MiB else "large"}
+)
 told("A rest of exactly 1 MiB is not cut off in the large pool: it must be more than 1 MiB.")(
     lambda n: block(n, cuts=lambda rest: rest >= MiB)
 )
 told(
-    "The rest is not always cut off. In the large pool a rest of up to 1 MiB stays with the tensor, "
-    "and counts as allocated; 512 B is the small pool's rule."
+    "That is always the rounded request. From 10 MiB on a segment is a multiple of 2 MiB, and in the large pool a rest "
+    "of up to 1 MiB stays with the tensor and counts as allocated; 512 B is the small pool's rule."
 )(lambda n: block(n, cuts=lambda rest: True))
 told(
     "That is what is reserved. Allocated is the block that the tensor got: the rest is cut off if it is large enough."
@@ -145,8 +189,9 @@ class Piece:
 class Small:
     """The reference in short, with a switch for everything that can be wrong."""
 
-    best, any_pool = staticmethod(lambda b: (b.size, b.address)), False
-    merges, across, forgets = "both", False, ""
+    best, any_pool, strict = staticmethod(lambda b: (b.size, b.address)), False, False
+    merges, across, wraps, keeps, counts = "both", False, False, False, "first"
+    forgets = ""
 
     def __init__(self):
         self.blocks, self.allocated, self.peak, self.reserved, self.next_address = [], 0, 0, 0, 0
@@ -155,6 +200,7 @@ class Small:
         about = block(nbytes)
         size, pool = about["rounded"], about["pool"]
         fitting = [b for b in self.blocks if b.free and (b.pool == pool or self.any_pool) and b.size >= size]
+        fitting = [b for b in fitting if b.size > size or not self.strict]
         found = min(fitting, key=self.best, default=None)
         if found is None:
             found = Piece(self.next_address, about["segment"], pool, self.next_address)
@@ -172,17 +218,18 @@ class Small:
         return found
 
     def free(self, piece):
-        self.allocated -= piece.size
+        self.allocated -= piece.size if self.counts == "first" else 0
         piece.free = True
         i = self.blocks.index(piece)
         pairs = {"both": [(i, i + 1), (i - 1, i)], "right": [(i, i + 1)], "left": [(i - 1, i)], "none": []}[self.merges]
         for left, right in pairs:
-            if left < 0 or right >= len(self.blocks):
+            if (left < 0 and not self.wraps) or right >= len(self.blocks):
                 continue
             a, b = self.blocks[left], self.blocks[right]
             if a.free and b.free and (a.segment == b.segment or self.across):
                 a.size += b.size
-                del self.blocks[right]
+                self.blocks[right : right + 1] = [b] if self.keeps else []
+        self.allocated -= piece.size if self.counts == "late" else 0
 
     def empty_cache(self):
         used = {b.segment for b in self.blocks if not b.free}
@@ -191,6 +238,14 @@ class Small:
             return
         if self.forgets == "to write it":
             raise NotImplementedError
+        if self.forgets == "a copy":
+            for b in self.blocks:
+                if b in goes:
+                    self.blocks.remove(b)
+                    self.reserved -= b.size
+            return
+        if self.forgets == "addresses":
+            self.next_address -= sum(b.size for b in goes)
         if self.forgets != "reserved":
             self.reserved -= sum(b.size for b in goes)
         if self.forgets != "blocks":
@@ -212,10 +267,18 @@ wrong(
     best=staticmethod(lambda b: (b.size, -b.address)),
 )
 wrong("A request of one pool got a block of the other: small and large requests never share a segment.", any_pool=True)
+wrong("A free block of exactly the size that is asked for fits, too: `>=`, not `>`.", strict=True)
+wrong("free does not lower `allocated`: a block that was given back is no longer allocated.", counts="never")
+wrong(
+    "`allocated` is lowered by the size of the merged block. Subtract the block's own size, before it is merged.",
+    counts="late",
+)
 wrong("Freed blocks are not merged: free neighbours of one segment become one block.", merges="none")
 wrong("The block is merged with the one behind it, but not with the one in front of it.", merges="right")
 wrong("The block is merged with the one in front of it, but not with the one behind it.", merges="left")
 wrong("Blocks of two segments were merged. Their addresses touch, but each segment is CUDA's own piece.", across=True)
+wrong("The first block has none in front of it: in Python, blocks[-1] is the last one.", wraps=True)
+wrong("Merged, but the list still holds the block that is now a part of its neighbour.", keeps=True)
 wrong("empty_cache does nothing: segments that are wholly free go back to CUDA.", forgets="everything")
 wrong("Not written yet: the stub of empty_cache still stands there.", forgets="to write it")
 wrong("The blocks are gone, but `reserved` still counts them.", forgets="reserved")
@@ -223,6 +286,11 @@ wrong("`reserved` went down, but the blocks are still there to be handed out.", 
 wrong(
     "Free blocks of a segment that is partly in use were given back. CUDA takes whole segments.", forgets="neighbours"
 )
+wrong(
+    "A list that is shortened while a loop goes through it skips an entry: go through a copy, list(self.blocks).",
+    forgets="a copy",
+)
+wrong("`next_address` went down. A new segment has addresses that were never used before.", forgets="addresses")
 for best in (LARGEST, ADDRESS):
     wrong(
         "Two mistakes at once: the block handed out is not the smallest that fits, and freed blocks are not merged.",
@@ -233,14 +301,14 @@ for best in (LARGEST, ADDRESS):
 # ---- Task 5: whole_step ----
 
 
-@lru_cache(maxsize=16)
-def measured(arguments, device, builds):
+@lru_cache(maxsize=32)
+def measured(build, arguments, device, builds):
     """Once for all mistakes: they read different things off the same run."""
-    return ck.measure(partial(training, *arguments), device, builds=builds, fake=True)
+    return ck.measure(partial(build, *arguments), device, builds=builds, fake=True)
 
 
 def figures(build, device="sim:cuda", builds=True):
-    run = measured(build.args, device, builds)
+    run = measured(build.func, build.args, device, builds)
     line = run.timeline
     return run, {
         "forward": run.forward_peak,
@@ -311,3 +379,22 @@ def last_phase(build):
 def no_forward(build):
     run, found = figures(build)
     return found | {"forward": run.peak}
+
+
+@told("That is what is reserved: whole segments, with what is free in them. The peak of what is in use was asked.")
+def what_is_reserved(build):
+    run, found = figures(build)
+    return found | {"step": run.reserved}
+
+
+def beside_the_peak(build, by):
+    run, found = figures(build)
+    changes, moment = run.timeline.changes, run.timeline.peak_moment + by
+    phase = changes[moment].phase if moment < len(changes) else None
+    return found | {"phase": phase, "activations": run.timeline.by_category(moment).get("activation", 0)}
+
+
+for by in (-1, 1):
+    told("One change too early or too late: changes[peak_moment] is the one that reaches the peak.")(
+        lambda build, by=by: beside_the_peak(build, by)
+    )

@@ -1,4 +1,4 @@
-# %% the last overwrote others
+# %% only one of them was kept
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -51,7 +51,7 @@ def backward(tape, output, dy):
     return grads
 
 
-# %% Here only the first one was kept
+# %% used several times, an op that the output does not use, additions: A value
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -61,6 +61,92 @@ def backward(tape, output, dy):
     return grads
 
 
-# %% the last overwrote others
+# %% only one of them was kept
 def backward(tape, output, dy):
     return backward_wrongly(tape, output, dy)
+
+
+# %% `pop` takes them out
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        g = grads.pop(out, None)
+        if g is not None:
+            for name, dx in zip(inputs, vjp(g)):
+                grads[name] = grads[name] + dx if name in grads else dx
+    return grads
+
+
+# %% an output that is not the last: The loop stopped
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        if out not in grads:
+            break
+        for name, dx in zip(inputs, vjp(grads[out])):
+            grads[name] = grads[name] + dx if name in grads else dx
+    return grads
+
+
+# %% a value used several times, additions: Something was added in place. A copy of dy
+def backward(tape, output, dy):
+    grads = {output: dy.clone()}
+    for out, inputs, vjp in reversed(tape):
+        if out not in grads:
+            continue
+        for name, dx in zip(inputs, vjp(grads[out])):
+            if name in grads:
+                grads[name] += dx
+            else:
+                grads[name] = dx
+    return grads
+
+
+# %% an op that the output does not use, additions: A value that is used several times
+def backward(tape, output, dy):
+    made_by = {out: (inputs, vjp) for out, inputs, vjp in tape}
+    grads = {}
+
+    def send(name, g):
+        grads[name] = g
+        if name in made_by:
+            inputs, vjp = made_by[name]
+            for other, dx in zip(inputs, vjp(g)):
+                send(other, dx)
+
+    send(output, dy)
+    return grads
+
+
+# %% backward returned a list, expected a dict
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        if out in grads:
+            for name, dx in zip(inputs, vjp(grads[out])):
+                grads[name] = grads.get(name, 0) + dx
+    return list(grads.values())
+
+
+# %% is a `return` missing?
+def backward(tape, output, dy):
+    grads = {output: dy}
+
+
+# %% Skip it
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        for name, dx in zip(inputs, vjp(grads.get(out))):
+            grads[name] = grads.get(name, 0) + dx
+    return grads
+
+
+# %% each has that of its own value
+def backward(tape, output, dy):
+    grads = {name: torch.zeros_like(dy) for out, inputs, _ in tape for name in (out, *inputs)}
+    grads[output] = dy
+    for out, inputs, vjp in reversed(tape):
+        for name, dx in zip(inputs, vjp(grads[out])):
+            grads[name] = grads[name] + dx
+    return grads

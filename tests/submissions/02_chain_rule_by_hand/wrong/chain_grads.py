@@ -88,3 +88,41 @@ def chain_grads(fs, dfs, x):
     for df, a in zip(dfs[::-1], inputs[::-1]):
         g = g * df(a)
         grads.insert(0, g)
+
+
+# %% it is not asked for
+def chain_grads(fs, dfs, x):
+    inputs = []
+    for f in fs:
+        inputs.append(x)
+        x = f(x)
+    grads = [torch.ones_like(x)]
+    for df, a in zip(dfs[::-1], inputs[::-1]):
+        grads.insert(0, grads[0] * df(a))
+    return grads
+
+
+# %% changes it in place
+def chain_grads(fs, dfs, x):
+    inputs = []
+    for f in fs:
+        inputs.append(x)
+        x = f(x)
+    g, grads = torch.ones_like(x), []
+    for df, a in zip(dfs[::-1], inputs[::-1]):
+        g *= df(a)
+        grads.insert(0, g)
+    return grads
+
+
+# %% entry 0: shape (), expected (
+def chain_grads(fs, dfs, x):
+    g, grads = 1.0, []
+    inputs = []
+    for f in fs:
+        inputs.append(x)
+        x = f(x)
+    for df, a in zip(dfs[::-1], inputs[::-1]):
+        g = g * df(a)
+        grads.insert(0, g.sum())
+    return grads

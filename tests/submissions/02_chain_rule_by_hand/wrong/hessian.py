@@ -82,3 +82,45 @@ def hvp(loss, x, v):
     y = loss(x.clone().requires_grad_())
     (g,) = torch.autograd.grad(y, x, create_graph=True)
     return torch.autograd.grad((g * v).sum(), x)[0]
+
+
+# %% Hv of a polynomial, Hv of a network: Hv came back flat
+def hvp(loss, x, v):
+    n = x.numel()
+    return torch.autograd.functional.hessian(loss, x).reshape(n, n) @ v.flatten()
+
+
+# %% Hv of a polynomial, Hv of a network: g and v may have any shape
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad(torch.dot(g, v), x)[0]
+
+
+# %% Hv of a polynomial, Hv of a network: g and v may have any shape
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad(g @ v, x)[0]
+
+
+# %% Take the gradient of ONE
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad(g * v, x)[0]
+
+
+# %% take its first entry
+def hvp(loss, x, v):
+    x.requires_grad_()
+    (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), x)
+
+
+# %% That is g + Hv
+def hvp(loss, x, v):
+    x.requires_grad_()
+    loss(x).backward(create_graph=True)
+    (x.grad * v).sum().backward()
+    return x.grad

@@ -68,3 +68,32 @@ def relu_vjp(dy, y):
 
 def softmax_vjp(dy, y):
     return dy
+
+
+# %% keepdim=True is missing
+def relu_vjp(dy, y):
+    return dy * (y > 0)
+
+
+def softmax_vjp(dy, y):
+    return y * (dy - (dy * y).sum(-1))
+
+
+# %% Here y multiplies dy alone
+def relu_vjp(dy, y):
+    return dy * (y > 0)
+
+
+def softmax_vjp(dy, y):
+    return dy * y - (dy * y).sum(-1, keepdim=True)
+
+
+# %% relu, softmax: dy was changed in place
+def relu_vjp(dy, y):
+    dy[y <= 0] = 0
+    return dy
+
+
+def softmax_vjp(dy, y):
+    dy -= (dy * y).sum(-1, keepdim=True)
+    return dy.mul_(y)

@@ -311,3 +311,196 @@ class Allocator(BrokenAllocator):
             if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
                 self.blocks.remove(block)
                 self.reserved -= block.size
+
+
+# %% `>=`, not `>`
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size > size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% best fit, merging, empty_cache, the MLP's forward: free does not lower `allocated`
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% lowered by the size of the merged block
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+        self.allocated -= block.size
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% blocks[-1] is the last one
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        before = self.blocks[i - 1]
+        if before.free and before.segment == block.segment:
+            before.size += block.size
+            self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% the list still holds the block
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% go through a copy
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in self.blocks:
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+
+
+# %% `next_address` went down
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free = True
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks):
+            after = self.blocks[i + 1]
+            if after.free and after.segment == block.segment:
+                block.size += after.size
+                self.blocks.pop(i + 1)
+        if i > 0:
+            before = self.blocks[i - 1]
+            if before.free and before.segment == block.segment:
+                before.size += block.size
+                self.blocks.pop(i)
+
+    def empty_cache(self):
+        for block in list(self.blocks):
+            if block.free and [b.segment for b in self.blocks].count(block.segment) == 1:
+                self.blocks.remove(block)
+                self.reserved -= block.size
+                self.next_address -= block.size

@@ -73,3 +73,71 @@ def alive_at_peak(events):
     for name, nbytes in events[: live.index(max(live)) + 1]:
         there[name] = there.get(name, 0) + nbytes
     return sorted(((k, n) for k, n in there.items() if n), key=lambda entry: (entry[1], entry[0]), reverse=True)
+
+
+# %% given back and then taken again, before the peak, is missing
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    there = {}
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        if nbytes > 0:
+            there.setdefault(name, nbytes)
+        else:
+            there[name] = 0
+    return sorted(((k, n) for k, n in there.items() if n), key=lambda entry: (-entry[1], entry[0]))
+
+
+# %% that of the first time
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    sizes, there = {}, set()
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        if nbytes > 0:
+            sizes.setdefault(name, nbytes)
+            there.add(name)
+        else:
+            there.remove(name)
+    return sorted(((name, sizes[name]) for name in there), key=lambda entry: (-entry[1], entry[0]))
+
+
+# %% that of the last time
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    sizes, there = {name: n for name, n in events if n > 0}, set()
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        (there.add if nbytes > 0 else there.remove)(name)
+    return sorted(((name, sizes[name]) for name in there), key=lambda entry: (-entry[1], entry[0]))
+
+
+# %% with 0 bytes
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    there = {}
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        there[name] = there.get(name, 0) + nbytes
+    return sorted(there.items(), key=lambda entry: (-entry[1], entry[0]))
+
+
+# %% a negative event takes its name out
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    taken = [event for event in events[: live.index(max(live)) + 1] if event[1] > 0]
+    return sorted(taken, key=lambda entry: (-entry[1], entry[0]))
+
+
+# %% returned names alone, expected a list of (name, nbytes)
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    there = {}
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        there[name] = there.get(name, 0) + nbytes
+    return sorted((name for name, n in there.items() if n), key=lambda name: (-there[name], name))
+
+
+# %% Is a `return` missing?
+def alive_at_peak(events):
+    live = list(accumulate(n for _, n in events))
+    there = {}
+    for name, nbytes in events[: live.index(max(live)) + 1]:
+        there[name] = there.get(name, 0) + nbytes
+    sorted(((k, n) for k, n in there.items() if n), key=lambda entry: (-entry[1], entry[0]))

@@ -72,3 +72,33 @@ def first_block(nbytes):
     rest = segment - rounded
     cut = rest >= 512 if pool == "small" else rest > MiB
     return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% allocated: That is always the rounded request. From 10 MiB on a segment is a multiple of 2 MiB
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else rounded
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% segment, allocated: From 10 MiB on a segment is rounded up to a multiple of 2 MiB, not of 20 MiB
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else -(-rounded // (20 * MiB)) * 20 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% pool: The small pool ends at 1 MiB
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    segment = 2 * MiB if rounded <= MiB else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if rounded <= MiB else rest > MiB
+    pool = "small" if rounded < 10 * MiB else "large"
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}

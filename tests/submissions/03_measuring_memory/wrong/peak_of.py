@@ -52,3 +52,9 @@ def peak_of(events):
 def peak_of(events):
     live = list(accumulate(n for _, n in events))
     {"peak": max(live), "left": live[-1], "moment": live.index(max(live))}
+
+
+# %% returned a tuple, expected a dict with 'peak', 'left', 'moment'
+def peak_of(events):
+    live = list(accumulate(n for _, n in events))
+    return max(live), live[-1], live.index(max(live))

@@ -82,3 +82,37 @@ def whole_step(build):
         "phase": run.timeline.changes[run.timeline.peak_moment].phase,
         "activations": sum(c.owner.nbytes for c in run.at_peak if c.owner.category == "activation"),
     }
+
+
+# %% phase, activations: One change too early or too late
+def whole_step(build):
+    run = ck.measure(build, "sim:cuda", builds=True, fake=True)
+    line, moment = run.timeline, run.timeline.peak_moment - 1
+    return {
+        "forward": run.forward_peak,
+        "step": run.peak,
+        "phase": line.changes[moment].phase,
+        "activations": line.by_category(moment).get("activation", 0),
+    }
+
+
+# %% phase: One change too early or too late
+def whole_step(build):
+    run = ck.measure(build, "sim:cuda", builds=True, fake=True)
+    return {
+        "forward": run.forward_peak,
+        "step": run.peak,
+        "phase": run.timeline.changes[run.timeline.peak_moment + 1].phase,
+        "activations": run.by_category.get("activation", 0),
+    }
+
+
+# %% step: That is what is reserved
+def whole_step(build):
+    run = ck.measure(build, "sim:cuda", builds=True, fake=True)
+    return {
+        "forward": run.forward_peak,
+        "step": run.reserved,
+        "phase": run.timeline.changes[run.timeline.peak_moment].phase,
+        "activations": run.by_category.get("activation", 0),
+    }
