@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,11 @@ def about(kind, message, wrong):
 STOPS = "The last layer of the segment begins again, but early stop leaves it half-way: its hook prints nothing then."
 about("nonreentrant", STOPS, lambda n, m: (n + m, n + m))
 about("nonreentrant", STOPS, lambda n, m: (n + m, n))
+about(
+    "nonreentrant",
+    "Early stop cuts one layer, the last of the segment: all the others end, and their hooks print.",
+    lambda n, m: (n + m - 2, n + m - 2),
+)
 GRAD_ON = "A non-reentrant segment runs with gradients on, both times: its hook says True, whatever is stored."
 about("nonreentrant", GRAD_ON, lambda n, m: (n + m - 1, n - 1))
 about("nonreentrant", GRAD_ON, lambda n, m: (n + m - 1, n))
@@ -29,16 +35,13 @@ NO_GRAD = (
 )
 about("reentrant", NO_GRAD, lambda n, m: (n + m, n + m))
 about("reentrant", NO_GRAD, lambda n, m: (n + m, n - m))
-about(
-    "reentrant",
-    "A reentrant checkpoint has no early stop: it runs its whole segment again.",
-    lambda n, m: (n + m - 1, n - 1),
-)
-about(
-    "reentrant",
-    "A reentrant checkpoint has no early stop: it runs its whole segment again.",
-    lambda n, m: (n + m - 1, n),
-)
+WHOLE = "A reentrant checkpoint has no early stop: it runs its whole segment again."
+about("reentrant", WHOLE, lambda n, m: (n + m - 1, n - 1))
+about("reentrant", WHOLE, lambda n, m: (n + m - 1, n))
+about("reentrant", f"{WHOLE} And the first run is under no_grad.", lambda n, m: (n + m - 1, n + m - 1))
+SEGMENT = "Only the layers of the segment are recomputed: the others run once."
+about("reentrant", SEGMENT, lambda n, m: (2 * n, n))
+about("nonreentrant", SEGMENT, lambda n, m: (2 * n - 1, 2 * n - 1))
 for kind in ("reentrant", "nonreentrant"):
     for true in (lambda n, m: n - m, lambda n, m: n):
         message = (
@@ -93,6 +96,12 @@ def never_removed(model, handles):
 
 
 @contextlib.contextmanager
+def last_removed(model, handles):
+    with finally_removed(model, handles[-1:]):
+        yield
+
+
+@contextlib.contextmanager
 def cleared(model, handles):
     try:
         yield
@@ -141,6 +150,15 @@ told(SAME)(late(finally_removed))
 told(f"{SAME} And hooks stay on the model when the block raises: try, and finally.")(late(removed_if_all_is_well))
 told("Hooks that others had put on the model are gone: remove your own, by their handles.")(logger(pre_hook, cleared))
 told("Hooks stay on the model after the block: keep the handles, and remove them.")(logger(pre_hook, never_removed))
+told("Hooks stay on the model after the block: one handle was removed. Keep all of them, in a list.")(
+    logger(pre_hook, last_removed)
+)
+told('The model itself is missing in the log. named_modules() gives it first, by the name "".')(
+    logger(
+        lambda module, name, log: module.register_forward_pre_hook(lambda m, args: log.append(name) if name else None),
+        finally_removed,
+    )
+)
 told("The block's error was swallowed: clean up, and let it be raised on. finally does, except does not.")(
     logger(pre_hook, swallowed)
 )
@@ -174,6 +192,26 @@ def counter(register, phase):
 def in_backward(_):
     return torch._C._current_graph_task_id() != -1
 
+
+right = counter("register_forward_pre_hook", in_backward)
+told("The two numbers are swapped: calls in the forward pass come first, those in a recomputation second.")(
+    lambda model, step: {name: (again, first) for name, (first, again) in right(model, step).items()}
+)
+told("The first number is all calls. Asked are those of the forward pass alone: the others began in backward.")(
+    lambda model, step: {name: (first + again, again) for name, (first, again) in right(model, step).items()}
+)
+
+
+@told("All calls went to the last module: the hook looks `name` up when it is called, after the loop. name=name.")
+def late_binding(model, step):
+    counts = right(model, step)
+    total = [sum(numbers) for numbers in zip(*counts.values(), strict=True)]
+    return dict.fromkeys(counts, (0, 0)) | {list(counts)[-1]: total}
+
+
+MORE = "step ran more than once: it trains the model. Put the hooks on first, then run it once."
+told(MORE)(lambda model, step: (step(), right(model, step))[1])
+told(MORE)(lambda model, step: right(model, lambda: (step(), step())))
 
 told(
     "A call that early stop cuts is missing: a forward hook is called at the end, which "
@@ -218,6 +256,16 @@ told(
     lambda low: low,
 )
 told(
+    "The shape is lost: what comes back has the shape that was saved, so pack the tensor in that shape.",
+    lambda t: (t if left_alone(t) else t.to(torch.bfloat16).flatten(), t.dtype),
+    lambda packed: packed[0].to(packed[1]),
+)
+told(
+    "The tensor itself waits, too, beside the low one: keep its dtype, and not the tensor.",
+    lambda t: (t if left_alone(t) else t.to(torch.bfloat16), t),
+    lambda packed: packed[0].to(packed[1].dtype),
+)
+told(
     "Parameters were packed, too: a linear layer saves weight.t(), a view. They are there anyway: a copy is extra.",
     *packing(alone=lambda t: isinstance(t, nn.Parameter) or not t.is_floating_point()),
 )
@@ -226,6 +274,18 @@ told(
     *packing(alone=lambda t: isinstance(t if t._base is None else t._base, nn.Parameter)),
 )
 told("Nothing is packed: the tensors stay as they are.", lambda t: t, lambda t: t)
+told(
+    "requires_grad does not tell a parameter: what a layer returns requires a gradient, too.",
+    *packing(alone=lambda t: t.requires_grad or not t.is_floating_point()),
+)
+told(
+    "is_leaf does not tell a parameter: the input is a leaf, too.",
+    *packing(alone=lambda t: (t if t._base is None else t._base).is_leaf or not t.is_floating_point()),
+)
+told(
+    "Only float32 is packed. Float64 occurs, too.",
+    *packing(alone=lambda t: left_alone(t) or t.dtype != torch.float32),
+)
 told(
     "That is float16: as short as bfloat16, but it ends at 65,504. Larger values became infinite.",
     *packing(torch.float16),
@@ -240,46 +300,93 @@ def home(t):
     return t.untyped_storage().data_ptr()
 
 
-def by_saver(count=None, parameters=False, stack=True):
-    """The reference, with something left out."""
-
-    def stored_by(model, x):
-        names = {module: name for name, module in model.named_modules()}
-        own = set() if parameters else {home(p) for p in model.parameters()}
-        seen, running, nbytes, handles = set(), [""], Counter(), []
-
-        def pack(t):
-            if home(t) not in own:
-                whole = 0 if home(t) in seen else t.untyped_storage().nbytes()
-                nbytes[running[-1]] += t.nbytes if count == "tensors" else whole
-                seen.add(home(t))
-            return t
-
-        def ended(module, args, out):
-            if stack:
-                running.pop()
-
-        for module in names:
-            handles.append(module.register_forward_pre_hook(lambda m, args: running.append(names[m])))
-            handles.append(module.register_forward_hook(ended))
-        with finally_removed(model, handles), saved_tensors_hooks(pack, lambda t: t):
-            result = model(x)
-        del result
-        return dict(nbytes)
-
-    return stored_by
+def whole(t):
+    return t.untyped_storage().nbytes()
 
 
-told(
-    "No module has any bytes: the dict is empty, or holds zeros, or its keys are no names of model.named_modules(). "
-    "What autograd saves is shown to a pack hook."
-)(lambda model, x: {})
-told("A storage that two ops save was counted twice: count each once, for whoever saved it first.")(by_saver("tensors"))
+def saves(model, x, parameters=False, stack=True):
+    """Each tensor that autograd saves, after the names of the modules that were running, the innermost last."""
+    names = {module: name for name, module in model.named_modules()}
+    own = set() if parameters else {home(p) for p in model.parameters()}
+    running, found, handles = [""], [], []
+
+    def ended(module, args, out):
+        if stack:
+            running.pop()
+
+    for module in names:
+        handles.append(module.register_forward_pre_hook(lambda m, args: running.append(names[m])))
+        handles.append(module.register_forward_hook(ended))
+    with finally_removed(model, handles), saved_tensors_hooks(lambda t: found.append((*running, t)) or t, lambda t: t):
+        model(x)
+    return [save for save in found if home(save[-1]) not in own]
+
+
+def summed(saves, size=whole):
+    nbytes = Counter()
+    for *running, t in saves:
+        nbytes[running[-1]] += size(t)
+    return nbytes
+
+
+def first(saves):
+    """Each storage once, as it was saved first."""
+    return list({home(save[-1]): save for save in reversed(saves)}.values())
+
+
+for counted in (lambda model, x: {}, lambda model, x: {"no module": model(x)}):
+    told(
+        "No module has any bytes: the dict is empty, or holds zeros, or its keys are no names of "
+        "model.named_modules(). What autograd saves is shown to a pack hook."
+    )(counted)
+for size in (whole, lambda t: t.nbytes):
+    told("A storage that two ops save was counted twice: count each once, for whoever saved it first.")(
+        lambda model, x, size=size: summed(saves(model, x), size)
+    )
+told("The bytes of a view were counted. It keeps its whole storage: t.untyped_storage() knows that and its nbytes().")(
+    lambda model, x: summed(first(saves(model, x)), lambda t: t.nbytes)
+)
+told("An element was taken for 4 bytes, and this model is float64. A storage knows its nbytes().")(
+    lambda model, x: summed(first(saves(model, x)), lambda t: 4 * t.numel())
+)
+told("A storage went to whoever saved it last. It is for whoever saved it first.")(
+    lambda model, x: summed(first(saves(model, x)[::-1]))
+)
+told("The storage of x was left out. It counts as the others do, if it is saved.")(
+    lambda model, x: summed(save for save in first(saves(model, x)) if home(save[-1]) != home(x))
+)
+told("x was made to require a gradient: then more is saved. Run model(x) with x as it is.")(
+    lambda model, x: summed(first(saves(model, x.clone().requires_grad_())))
+)
+
+
+@told("The model ran more than once. Put the hooks on first, then run model(x) once.")
+def with_a_warm_up(model, x):
+    model(x)
+    return summed(first(saves(model, x)))
+
+
+@told("A backward ran: it changes the .grad of the parameters. What is saved is known after the forward pass.")
+def with_backward(model, x):
+    result = summed(first(saves(model, x)))
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    return result
+
+
+@told("Bytes went to every module that was running. They are for the innermost: none of its submodules ran.")
+def for_all_that_run(model, x):
+    nbytes = Counter()
+    for _, *running, t in first(saves(model, x)):
+        nbytes.update(dict.fromkeys(running, whole(t)))
+    return nbytes
+
+
 told("Parameters were counted. They are saved as views: compare storages with the parameters'.")(
-    by_saver(parameters=True)
+    lambda model, x: summed(first(saves(model, x, parameters=True)))
 )
 told("A module's bytes went to a submodule that had ended already: take a name off the list in a forward hook.")(
-    by_saver(stack=False)
+    lambda model, x: summed(first(saves(model, x, stack=False)))
 )
 
 
@@ -348,15 +455,16 @@ def inside_checkpoints(model, x):
 told = check.spill.mistake
 
 
-def spiller(name=None, end="finally", hold=False, swallow=False, to_disk=True, sweep=False):
+def spiller(name=None, end="finally", hold=False, swallow=False, where="", sweep=False, parameters=False):
     @contextlib.contextmanager
     def spill(folder):
         number, paths, held = itertools.count(), [], []
 
         def pack(t):
-            if not to_disk or isinstance(t if t._base is None else t._base, nn.Parameter):
+            own = isinstance(t if t._base is None else t._base, nn.Parameter) and not parameters
+            if own or where == "memory":
                 return t
-            path = Path(folder) / (name or f"{next(number)}.pt")
+            path = Path(elsewhere if where == "elsewhere" else folder) / (name or f"{next(number)}.pt")
             torch.save(t.detach().clone(), path)
             paths.append(path)
             held.extend([t] * hold)
@@ -367,7 +475,7 @@ def spiller(name=None, end="finally", hold=False, swallow=False, to_disk=True, s
 
         failed = True
         try:
-            with saved_tensors_hooks(pack, unpack):
+            with tempfile.TemporaryDirectory() as elsewhere, saved_tensors_hooks(pack, unpack):
                 yield
             failed = False
         except Exception:
@@ -384,9 +492,16 @@ def spiller(name=None, end="finally", hold=False, swallow=False, to_disk=True, s
 told(
     "After an error the files stay: backward never comes, and who keeps the error keeps the graph. Delete in `finally`."
 )(spiller(end="if all is well"))
-told("The files are never deleted: the end of the block is the place, in `finally`.")(spiller(end="never"))
-told("Nothing is written to the folder: what autograd saves still waits in memory.")(spiller(to_disk=False))
-told("Every saved tensor needs a file of its own: one overwrote the other.")(spiller(name="saved.pt"))
+told("After the block the files stay: its end is the place to delete them, in `finally`.")(spiller(end="never"))
+for where in ("memory", "elsewhere"):
+    told("Nothing is written to the folder that was given: there, in files, is where saved tensors are to wait.")(
+        spiller(where=where)
+    )
+for parameters in (False, True):
+    told(
+        "Fewer bytes are in the folder than autograd saved. Every saved tensor needs a file of its own: does one "
+        "overwrite the other?"
+    )(spiller(name="saved.pt", parameters=parameters))
 told("The tensors are on disk, but in memory, too: something still refers to them.")(spiller(hold=True))
 told("The block's error was swallowed: clean up, and let it be raised on.")(spiller(swallow=True))
 for end in ("finally", "if all is well"):

@@ -113,8 +113,8 @@ def uses_graph(ctx, dy):
 
 
 @weights_mistake(
-    "The weights get no gradient: torch.autograd.grad returns what it is asked for, and here that was x alone. Ask for "
-    "the weights, too, and return what comes."
+    "The weights get no gradient: torch.autograd.grad returns what it is asked for. Ask for x's copy and for the "
+    "weights themselves, which fn uses (copies of them it does not), and return what comes."
 )
 def asks_for_x(ctx, dy):
     x, weights, y = again(ctx)
@@ -190,6 +190,12 @@ def copies_of_weights(ctx, dy):
 def parameters_of_fn(ctx, dy):
     x, _, y = again(ctx)
     return None, *torch.autograd.grad(y, (x, *ctx.fn.parameters()), dy)
+
+
+@weights_mistake(ONCE)
+def twice(ctx, dy):
+    again(ctx)
+    return returns(ctx, dy)
 
 
 @weights_mistake(ONCE)
@@ -543,6 +549,22 @@ def all_from_ctx(ctx, *dys):
     return grads(values)
 
 
+def saving(saved):
+    """Tensors that are not `saved` hang on ctx, beside numbers and text."""
+
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor) and saved(v)))
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor) or not saved(v)}
+        return fn(**dict(zip(names, values, strict=True)))
+
+    return forward
+
+
+for saved in (lambda v: v.requires_grad, Tensor.is_floating_point):
+    arguments_mistake(ON_CTX, saving(saved))(right)
+
+
 @arguments_mistake(
     "Only the first output's gradient was used: backward gets one for each output, and all count. If an output is left "
     "out, its dy goes with it."
@@ -559,6 +581,17 @@ def first_output(ctx, *dys):
 def index_and_all(ctx, *dys):
     values = copies(ctx)
     torch.autograd.backward(run_again(ctx, values), dys)
+    return grads(values)
+
+
+@arguments_mistake(
+    "An output that requires no gradient, a constant, went into the inner backward: that it is floating-point does not "
+    "tell, y.requires_grad does."
+)
+def floating_outputs(ctx, *dys):
+    values = copies(ctx)
+    pairs = [(y, dy) for y, dy in zip(run_again(ctx, values), dys, strict=True) if y.is_floating_point()]
+    torch.autograd.backward(*zip(*pairs, strict=True))
     return grads(values)
 
 

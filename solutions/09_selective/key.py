@@ -1,6 +1,6 @@
 """What is known about wrong answers to assignment 9, and what to say to each."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import torch
 from tasks import LARGE, check
@@ -25,11 +25,14 @@ def about_price(message, flops=None, nbytes=None, per_byte=None):
 
 TWO = "A sum of products takes a multiplication and an addition for each of its terms: two FLOPs, not one."
 about_price(TWO, flops=lambda b, m, i, k, size: b * m * i * k, per_byte=lambda b, m, i, k, size: i / size)
+BATCH = "The batch is missing: b pairs of matrices are multiplied, and there are b results."
 about_price(
-    "The batch is missing: b pairs of matrices are multiplied, and there are b results.",
+    BATCH,
     flops=lambda b, m, i, k, size: 2 * m * i * k,
     nbytes=lambda b, m, i, k, size: m * k * size,
+    per_byte=lambda b, m, i, k, size: 2 * b * i / size,
 )
+about_price(BATCH, per_byte=lambda b, m, i, k, size: 2 * i / (b * size))
 about_price(
     "Those are elements. How many bytes has each?",
     nbytes=lambda b, m, i, k, size: b * m * k,
@@ -97,6 +100,8 @@ OUTPUT = "The last layer's result is the segment's output. It is alive anyway, a
 about_predict("linear", STOPS, lambda every, last, kept: (kept - {last}, every - kept))
 about_predict("linear", OUTPUT, lambda every, last, kept: (kept, every - kept - {last}))
 about_predict("linear", f"{STOPS} {OUTPUT}", lambda every, last, kept: (kept, every - kept))
+about_predict("linear", STOPS, lambda every, last, kept: (kept - {last}, every - kept | {last}))
+about_predict("linear", f"{STOPS} {OUTPUT}", lambda every, last, kept: (kept, every - kept | {last}))
 NEEDED = "A GELU follows the last product, and saves its input: here the last product runs again, unless it is kept."
 about_predict("gelu", NEEDED, lambda every, last, kept: (kept, every - kept - {last}))
 about_predict(
@@ -242,9 +247,8 @@ def about_policy(message, a=None, b=None):
 
 
 NOTHING = (
-    "Nothing is kept. Three things do that in silence: comparing op with a family, aten.mm, where its member "
-    "aten.mm.default runs (op.overloadpacket is the family); MUST_CPU_OFFLOAD, which eager mode recomputes; and a "
-    "policy that returns no verdict."
+    "Nothing is kept. Two things do that in silence: comparing op with a family, aten.mm, where its member "
+    "aten.mm.default runs (op.overloadpacket is the family); and MUST_CPU_OFFLOAD, which eager mode recomputes."
 )
 about_policy(NOTHING, a=lambda ctx, op: AGAIN, b=lambda ctx, op: AGAIN)
 about_policy(
@@ -262,7 +266,12 @@ about_policy(
     a=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) else AGAIN,
     b=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) and large(ctx) else AGAIN,
 )
-for some in ((aten.mm,), (aten.addmm,), *combinations(FAMILIES, 3)):
+about_policy(
+    "Only mm and bmm are kept. With a bias or a mask to add they are addmm and baddbmm: products, too.",
+    a=lambda ctx, op: SAVE if op in (aten.mm.default, aten.bmm.default) else AGAIN,
+    b=lambda ctx, op: SAVE if op in (aten.mm.default, aten.bmm.default) and large(ctx) else AGAIN,
+)
+for some in ((aten.mm,), (aten.addmm,), (aten.addmm, aten.bmm), *combinations(FAMILIES, 3)):
     about_policy(
         "Only some of the products are kept: there are four, mm, addmm, bmm and baddbmm.",
         a=lambda ctx, op, some=some: SAVE if op.overloadpacket in some else AGAIN,
@@ -284,11 +293,11 @@ about_policy(
     "Elements were counted, not bytes: nbytes, not numel.",
     b=lambda ctx, op: SAVE if is_product(op) and ctx.op_output.numel() >= LARGE else AGAIN,
 )
-about_policy(
-    "The small ones are kept, and the large ones recomputed: it is the other way round.",
-    b=lambda ctx, op: SAVE if is_product(op) and not large(ctx) else AGAIN,
-)
-
+for most in (LARGE - 1, LARGE):
+    about_policy(
+        "The small ones are kept, and the large ones recomputed: it is the other way round.",
+        b=lambda ctx, op, most=most: SAVE if is_product(op) and ctx.op_output.nbytes <= most else AGAIN,
+    )
 about_policy(
     "Products are recomputed, and everything else is kept: it is the other way round.",
     a=lambda ctx, op: AGAIN if is_product(op) else SAVE,
@@ -312,14 +321,16 @@ check.policies.mistake(
 told = check.choose.mistake
 
 
-def by(order):
-    """Greedy, in this order of (flops, nbytes)."""
+def by(order, ends=False):
+    """Greedy, in this order of (flops, nbytes); what does not fit is left out, or ends it."""
 
     def choose(costs, budget):
         kept = []
         for i in sorted(range(len(costs)), key=lambda i: order(*costs[i])):
             if costs[i][0] and sum(costs[j][1] for j in [*kept, i]) <= budget:
                 kept.append(i)
+            elif costs[i][0] and ends:
+                break
         return kept
 
     return choose
@@ -348,11 +359,11 @@ told("A result that costs 0 FLOPs is kept: it takes bytes, and spares nothing. A
 )
 for tied in (best(lambda f, n: f), best(lambda f, n: f, last=True), fullest):
     told("Two choices spare as many FLOPs here: then the one with the fewest bytes is asked for.")(tied)
-for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops):
+for order, ends in product((lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops), (False, True)):
     told(
         "Another choice spares more. Greedy, by FLOPs or by FLOPs per byte, misses it: a dear result can leave no "
         "room for two that together spare more (section 9.4). Try all choices."
-    )(by(order))
+    )(by(order, ends))
 told("The smallest results first: what they cost in FLOPs was not asked. Try all choices.")(
     by(lambda flops, nbytes: nbytes)
 )

@@ -70,3 +70,57 @@ def pack_bf16(t):
 
 def unpack_bf16(packed):
     return packed[0].to(packed[1])
+
+
+# %% what comes back, gradients: The shape is lost
+def pack_bf16(t):
+    if isinstance(t if t._base is None else t._base, nn.Parameter) or not t.is_floating_point():
+        return t, t.dtype
+    return t.to(torch.bfloat16).flatten(), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% The tensor itself waits, too
+def pack_bf16(t):
+    keep = isinstance(t if t._base is None else t._base, nn.Parameter) or not t.is_floating_point()
+    return (t if keep else t.bfloat16()), t
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1].dtype)
+
+
+# %% requires_grad does not tell a parameter
+def pack_bf16(t):
+    if t.requires_grad or not t.is_floating_point():
+        return t, t.dtype
+    return t.to(torch.bfloat16), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% is_leaf does not tell a parameter
+def pack_bf16(t):
+    if (t if t._base is None else t._base).is_leaf or not t.is_floating_point():
+        return t, t.dtype
+    return t.to(torch.bfloat16), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% Only float32 is packed
+def pack_bf16(t):
+    if isinstance(t if t._base is None else t._base, nn.Parameter) or t.dtype != torch.float32:
+        return t, t.dtype
+    return t.to(torch.bfloat16), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])

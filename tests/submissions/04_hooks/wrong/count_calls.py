@@ -61,3 +61,57 @@ def count_calls(model, step):
         module.register_forward_pre_hook(lambda m, args, name=name: note(name))
     step()
     return {name: (count[name, False], count[name, True]) for name in leaves}
+
+
+# %% step ran more than once
+def count_calls(model, step):
+    step()
+    counts = {name: [0, 0] for name, _ in model.named_modules()}
+
+    def note(name):
+        counts[name][torch._C._current_graph_task_id() != -1] += 1
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: note(name))
+    step()
+    return counts
+
+
+# %% reentrant checkpoints, non-reentrant checkpoints, a layer called twice: The two numbers are swapped
+def count_calls(model, step):
+    counts = {name: [0, 0] for name, _ in model.named_modules()}
+
+    def note(name):
+        counts[name][torch._C._current_graph_task_id() == -1] += 1
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: note(name))
+    step()
+    return counts
+
+
+# %% The first number is all calls
+def count_calls(model, step):
+    every, again = Counter(), Counter()
+
+    def began(name):
+        every[name] += 1
+        again[name] += torch._C._current_graph_task_id() != -1
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: began(name))
+    step()
+    return {name: (every[name], again[name]) for name, _ in model.named_modules()}
+
+
+# %% All calls went to the last module
+def count_calls(model, step):
+    counts = {name: [0, 0] for name, _ in model.named_modules()}
+
+    def note(name):
+        counts[name][torch._C._current_graph_task_id() != -1] += 1
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args: note(name))
+    step()
+    return counts

@@ -72,3 +72,41 @@ def logged(model):
 @contextmanager
 def logged(model):
     yield []
+
+
+# %% The model itself is missing in the log
+@contextmanager
+def logged(model):
+    log, handles = [], []
+    for name, module in model.named_children():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: log.append(name)))
+    try:
+        yield log
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+# %% one handle was removed
+@contextmanager
+def logged(model):
+    log = []
+    for name, module in model.named_modules():
+        handle = module.register_forward_pre_hook(lambda m, args, name=name: log.append(name))
+    try:
+        yield log
+    finally:
+        handle.remove()
+
+
+# %% 'nothing' found
+@contextmanager
+def logged(model):
+    log, handles = [], []
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: log.append(name)))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -35,3 +35,21 @@ def predict_trace(layers, inside, kind):
 # %% typed in where it should be computed
 def predict_trace(layers, inside, kind):
     return {"none": (9, 9), "reentrant": (15, 9), "nonreentrant": (14, 14)}[kind]
+
+
+# %% Early stop cuts one layer
+def predict_trace(layers, inside, kind):
+    lines = layers + {"none": 0, "reentrant": inside, "nonreentrant": inside - 2}[kind]
+    return lines, layers if kind == "reentrant" else lines
+
+
+# %% And the first run is under no_grad
+def predict_trace(layers, inside, kind):
+    if kind == "nonreentrant":
+        return layers + inside, layers
+    return (layers, layers) if kind == "none" else (layers + inside - 1, layers + inside - 1)
+
+
+# %% Only the layers of the segment are recomputed
+def predict_trace(layers, inside, kind):
+    return {"none": (layers, layers), "reentrant": (2 * layers, layers)}.get(kind, (2 * layers - 1, 2 * layers - 1))

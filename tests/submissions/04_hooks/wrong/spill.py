@@ -37,7 +37,7 @@ def spill(folder):
         path.unlink()
 
 
-# %% The files are never deleted
+# %% After the block the files stay
 @contextmanager
 def spill(folder):
     number = itertools.count()
@@ -60,7 +60,7 @@ def spill(folder):
         yield
 
 
-# %% one overwrote the other
+# %% needs a file of its own: does one overwrite the other
 @contextmanager
 def spill(folder):
     path = Path(folder) / "saved"
@@ -138,3 +138,110 @@ def spill(folder):
     finally:
         for path in Path(folder).iterdir():
             path.unlink()
+
+
+# %% gradients, from disk
+@contextmanager
+def spill(folder):
+    paths = set()
+
+    def pack(t):
+        path = Path(folder, f"{t.data_ptr()}.pt")
+        paths.add(path)
+        torch.save(t, path)
+        return path
+
+    try:
+        with saved_tensors_hooks(pack, torch.load):
+            yield
+    finally:
+        for path in paths:
+            path.unlink()
+
+
+# %% needs a file of its own: does one overwrite the other
+@contextmanager
+def spill(folder):
+    paths = set()
+
+    def pack(t):
+        path = Path(folder, "saved.pt")
+        paths.add(path)
+        torch.save(t, path)
+        return path
+
+    try:
+        with saved_tensors_hooks(pack, torch.load):
+            yield
+    finally:
+        for path in paths:
+            path.unlink()
+
+
+# %% files left after an error: After an error the files stay
+@contextmanager
+def spill(folder):
+    paths = []
+
+    def pack(t):
+        path = Path(folder, f"{len(paths)}.pt")
+        paths.append(path)
+        torch.save(t, path)
+        return path
+
+    with saved_tensors_hooks(pack, torch.load):
+        yield
+    for path in paths:
+        path.unlink()
+
+
+# %% files left after an error: After an error the files stay
+@contextmanager
+def spill(folder):
+    number = itertools.count()
+
+    def pack(t):
+        path = Path(folder, f"{next(number)}.pt")
+        torch.save(t, path)
+        return path
+
+    def unpack(path):
+        t = torch.load(path)
+        path.unlink()
+        return t
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% files left after the block: After the block the files stay
+@contextmanager
+def spill(folder):
+    number = itertools.count()
+
+    def pack(t):
+        path = Path(folder, f"{next(number)}.pt")
+        torch.save(t, path)
+        return path
+
+    with saved_tensors_hooks(pack, torch.load):
+        yield
+
+
+# %% gradients, from disk, files left after the block, files left after an error: Nothing is written to the folder
+def spill(folder):
+    import tempfile
+
+    @contextmanager
+    def elsewhere():
+        number = itertools.count()
+
+        def pack(t):
+            path = Path(other, f"{next(number)}.pt")
+            torch.save(t, path)
+            return path
+
+        with tempfile.TemporaryDirectory() as other, saved_tensors_hooks(pack, torch.load):
+            yield
+
+    return elsewhere()

@@ -125,3 +125,219 @@ def stored_by(model, x):
 # %% expected a dict with
 def stored_by(model, x):
     return ck.saved_tensors(lambda: model(x)).nbytes
+
+
+# %% The model ran more than once
+def stored_by(model, x):
+    model(x)
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% A backward ran
+def stored_by(model, x):
+    with ck.watch(model) as w:
+        model(x).sum().backward()
+    root = type(model).__name__
+    return {("" if row.module == root else row.module): row.stored for row in w.rows}
+
+
+# %% x was made to require a gradient
+def stored_by(model, x):
+    x = x.clone().requires_grad_()
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% x was made to require a gradient
+def stored_by(model, x):
+    x.requires_grad_()
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% The bytes of a view were counted
+def stored_by(model, x):
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        if t.data_ptr() not in own | seen:
+            seen.add(t.data_ptr())
+            nbytes[running[-1]] += t.nbytes
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% An element was taken for 4 bytes
+def stored_by(model, x):
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += 4 * t.numel()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% A storage that two ops save was counted twice
+def stored_by(model, x):
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own:
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% Bytes went to every module that was running
+def stored_by(model, x):
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            for name in running:
+                nbytes[name] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% The storage of x was left out
+def stored_by(model, x):
+    running, seen, nbytes = [], set(), Counter()
+    own = {p.untyped_storage().data_ptr() for p in (*model.parameters(), x)}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    return nbytes
+
+
+# %% went to whoever saved it last
+def stored_by(model, x):
+    running, savers, nbytes = [], {}, Counter()
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        savers[t.untyped_storage().data_ptr()] = running[-1], t.untyped_storage()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(lambda m, args, name=name: running.append(name))
+        module.register_forward_hook(ended)
+    with saved_tensors_hooks(pack, lambda t: t):
+        model(x)
+    for address, (name, storage) in savers.items():
+        nbytes[name] += 0 if address in own else storage.nbytes()
+    return nbytes

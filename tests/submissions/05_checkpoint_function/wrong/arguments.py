@@ -326,3 +326,69 @@ class Arguments(torch.autograd.Function):
         pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
         torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
         return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% that it is floating-point does not tell
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.is_floating_point()) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.is_floating_point()]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% a mask and a constant: Tensors hang on ctx by hand
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor) or not v.requires_grad}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor) and v.requires_grad))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% a mask and a constant: Tensors hang on ctx by hand
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor) or v.dtype == torch.bool}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor) and v.dtype != torch.bool))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)

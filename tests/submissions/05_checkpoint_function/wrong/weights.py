@@ -1,4 +1,4 @@
-# %% here that was x alone
+# %% Ask for x's copy and for the weights
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -254,3 +254,37 @@ class Weights(torch.autograd.Function):
         with torch.enable_grad():
             y = ctx.fn(x)
         return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+# %% copies of them it does not
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        tensors = [t.detach().requires_grad_() for t in ctx.saved_tensors]
+        with torch.enable_grad():
+            y = ctx.fn(tensors[0])
+        return None, *torch.autograd.grad(y, tensors, dy, allow_unused=True)
+
+
+# %% The segment runs more than once in backward
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            dx = torch.autograd.grad(ctx.fn(x), x, dy)
+            dw = torch.autograd.grad(ctx.fn(x), weights, dy)
+        return None, *dx, *dw

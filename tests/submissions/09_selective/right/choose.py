@@ -22,3 +22,14 @@ def choose(costs, budget):
         return max(without, (spared + flops, minus - nbytes, [i, *kept]))
 
     return best(0, budget)[2]
+
+
+# %% an iterator
+def choose(costs, budget):
+    def rank(mask):
+        kept = [cost for i, cost in enumerate(costs) if mask >> i & 1]
+        nbytes = sum(cost[1] for cost in kept)
+        return nbytes <= budget, sum(cost[0] for cost in kept), -nbytes
+
+    best = max(range(2 ** len(costs)), key=rank)
+    return (i for i in range(len(costs)) if best >> i & 1)

@@ -102,3 +102,29 @@ def choose(costs, budget):
 def choose(costs, budget):
     every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
     return list(max((c for c in every if sum(costs[i][1] for i in c) <= budget), key=len))
+
+
+# %% some of many, one large, two small, equal FLOPs, room for all, or for none: The results to recompute were returned
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    kept = max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c)))
+    return [i for i in range(len(costs)) if i not in kept]
+
+
+# %% indices into `costs` were asked for
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(costs, n)]
+    fitting = [c for c in every if sum(nbytes for _, nbytes in c) <= budget]
+    return list(max(fitting, key=lambda c: (sum(flops for flops, _ in c), -sum(nbytes for _, nbytes in c))))
+
+
+# %% some of many, one large, two small, equal FLOPs: Another choice spares more. Greedy
+def choose(costs, budget):
+    kept = []
+    for i in sorted(range(len(costs)), key=lambda i: -costs[i][0]):
+        if costs[i][1] > budget or not costs[i][0]:
+            break
+        kept.append(i)
+        budget -= costs[i][1]
+    return kept

@@ -1,4 +1,4 @@
-# %% Three things do that in silence
+# %% Two things do that in silence
 policy_a = broken_a
 policy_b = lambda ctx, op, *args, **kwargs: op in PRODUCTS and ctx.op_output.nbytes >= LARGE
 
@@ -83,7 +83,7 @@ def policy_b(ctx, op, *args, **kwargs):
     return CheckpointPolicy.PREFER_RECOMPUTE
 
 
-# %% a policy that returns no verdict
+# %% policy a: error: TypeError: the policy returned None for aten.view.default
 def policy_a(ctx, op, *args, **kwargs):
     CheckpointPolicy.MUST_SAVE if op.overloadpacket in PRODUCTS else CheckpointPolicy.PREFER_RECOMPUTE
 
@@ -91,3 +91,25 @@ def policy_a(ctx, op, *args, **kwargs):
 # %% policy b: error: not answered yet
 def policy_b(ctx, op, *args, **kwargs):
     raise NotImplementedError()
+
+
+# %% policy a: error: TypeError: the policy returned None
+def policy_a(ctx, op, *args, **kwargs):
+    if op.overloadpacket in PRODUCTS:
+        return CheckpointPolicy.MUST_SAVE
+
+
+# %% policy a, policy b: Only mm and bmm are kept
+def policy_a(ctx, op, *args, **kwargs):
+    keep = op.overloadpacket in (aten.mm, aten.bmm)
+    return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def policy_b(ctx, op, *args, **kwargs):
+    return policy_a(ctx, op) if ctx.op_output.nbytes >= LARGE else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% policy b: The small ones are kept, and the large ones recomputed
+def policy_b(ctx, op, *args, **kwargs):
+    keep = op.overloadpacket in PRODUCTS and ctx.op_output.nbytes <= LARGE
+    return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE

@@ -148,3 +148,12 @@ def predict(rows, widths, kept, ends, itemsize):
 # %% returned None. Is a `return` missing?
 def predict(rows, widths, kept, ends, itemsize):
     print(rows * itemsize * sum(widths[i + 1] for i in kept))
+
+
+# %% ends in Linear: The last product does not run again
+def predict(rows, widths, kept, ends, itemsize):
+    last = len(widths) - 2
+    if ends == "linear" and last in kept:
+        kept.remove(last)
+    nbytes = sum(rows * widths[i + 1] * itemsize for i in kept)
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(last + 1) if i not in kept)

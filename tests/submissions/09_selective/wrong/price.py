@@ -67,3 +67,15 @@ def price(b, m, inner, k, itemsize):
 # %% three numbers were asked for
 def price(b, m, inner, k, itemsize):
     return 2 * b * m * inner * k, b * m * k * itemsize
+
+
+# %% bytes, FLOPs per byte: The batch is missing
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * b * m * inner * k, m * k * itemsize
+    return flops, nbytes, flops / nbytes
+
+
+# %% FLOPs, FLOPs per byte: The batch is missing
+def price(b, m, inner, k, itemsize):
+    flops, nbytes = 2 * m * inner * k, b * m * k * itemsize
+    return flops, nbytes, flops / nbytes
