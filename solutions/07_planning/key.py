@@ -113,6 +113,29 @@ def outputs_besides(x, xbar, starts):
     return max(kept + content for kept, _, content in segments(x, both, starts))
 
 
+INPUTS_BESIDES = (
+    "All x of a segment were added to its xbar. Each is the output of the stage before, and in that one's xbar "
+    "already: of its inputs only the first, x[start], comes on top."
+)
+
+
+@told(INPUTS_BESIDES)
+def inputs_besides(x, xbar, starts):
+    both = [content + size for content, size in zip(xbar, x, strict=False)]
+    return max(kept - own + content for kept, own, content in segments(x, both, starts))
+
+
+@told(INPUTS_BESIDES)
+def inputs_besides_its_own(x, xbar, starts):
+    both = [content + size for content, size in zip(xbar, x, strict=False)]
+    return max(kept + content for kept, _, content in segments(x, both, starts))
+
+
+@told("x[0] was added twice: it is the checkpoint of the first segment, and counts once.")
+def chain_input_twice(x, xbar, starts):
+    return x[0] + max(kept + content for kept, _, content in segments(x, xbar, starts))
+
+
 @told("A checkpoint is the input of a segment's first stage, x[start]. Here its output, x[start + 1], was counted.")
 def outputs_of_starts(x, xbar, starts):
     return max(kept + content for kept, _, content in segments(x[1:], xbar, starts))
@@ -207,11 +230,12 @@ def under_store_all(x, xbar):
     return stage, peak(x, rewritten(x, xbar, stage), ck.store_all(len(xbar)))
 
 
-@told("The stage is right. In the peak, gradients were counted: in this task they are free, dx=[0] * (n + 1).")
+@told("In the peak, gradients were counted: in this task they are free, dx=[0] * (n + 1).")
 def with_gradients(x, xbar):
-    n, stage = len(xbar), guilty(x, xbar)
-    costs = ck.Costs([1] * n, [1] * n, x, rewritten(x, xbar, stage))
-    return stage, ck.sqrt(n).cost(costs).peak
+    n = len(xbar)
+    costs = [ck.Costs([1] * n, [1] * n, x, rewritten(x, xbar, stage)) for stage in range(n)]
+    peaks = [ck.sqrt(n).cost(prices).peak for prices in costs]
+    return peaks.index(min(peaks)), min(peaks)
 
 
 @told("The stage was counted from 1: stages have the numbers 0 to n - 1.")
@@ -220,18 +244,18 @@ def from_one(x, xbar):
     return stage + 1, nbytes
 
 
-@told(
-    "That is the layer that keeps most, but its segment is not the one that makes the peak. Rewrite each stage in "
-    "turn, and see how far the peak falls."
+HARMLESS = (
+    "That is the layer that keeps most, but its segment is not the one that makes the peak: the checkpoints that are "
+    "kept meanwhile count, too. Rewrite each stage in turn, and see how far the peak falls."
 )
+
+
+@told(HARMLESS)
 def largest_layer(x, xbar):
     return after(x, xbar, max(range(len(xbar)), key=xbar.__getitem__))
 
 
-@told(
-    "That is the layer that keeps most, but its segment is not the one that makes the peak. Rewrite each stage in "
-    "turn, and see how far the peak falls."
-)
+@told(HARMLESS)
 def largest_layer_before(x, xbar):
     return max(range(len(xbar)), key=xbar.__getitem__), peak(x, xbar)
 
@@ -314,6 +338,14 @@ def no_forwards(best, s, t, m, f, b, x, xbar, u):
     return best(u, t, m - x[u]) + best(s, u - 1, m)
 
 
+def slower_part(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + max(best(u, t, m - x[u]), best(s, u - 1, m))
+
+
+def right_after_u(best, s, t, m, f, b, x, xbar, u):
+    return sum(f[s:u]) + best(u + 1, t, m - x[u]) + best(s, u - 1, m)
+
+
 def left_to_u(best, s, t, m, f, b, x, xbar, u):
     return sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u, m)
 
@@ -340,6 +372,14 @@ def backward_again(best, s, t, m, f, b, x, xbar, u):
 
 def keep_and_input(best, s, t, m, f, b, x, xbar):
     return f[s] + best(s + 1, t, m - xbar[s] - x[s]) + b[s]
+
+
+def keep_and_output(best, s, t, m, f, b, x, xbar):
+    return f[s] + best(s + 1, t, m - xbar[s] - x[s + 1]) + b[s]
+
+
+def keep_but_output(best, s, t, m, f, b, x, xbar):
+    return f[s] + best(s + 1, t, m - xbar[s] + x[s + 1]) + b[s]
 
 
 def keep_for_x(best, s, t, m, f, b, x, xbar):
@@ -398,6 +438,14 @@ WRONG_CHOICES = {
     "The input of s is there already, besides the m bytes: to keep everything of s takes xbar[s], not x[s] as well.": (
         choice(keep=keep_and_input)
     ),
+    "The output of s is in xbar[s] already: x[s + 1] was taken off m as well.": choice(keep=keep_and_output),
+    "The output of s is a part of xbar[s], and stays in memory: all of xbar[s] comes off m, x[s + 1] included.": (
+        choice(keep=keep_but_output)
+    ),
+    "The two parts of a checkpoint run one after the other: their times add up, the larger one alone is too little.": (
+        choice(checkpoint=slower_part)
+    ),
+    "Stage u is left out: the right part begins at the checkpoint, with stage u.": choice(checkpoint=right_after_u),
     "The first way was taken, not the best: min over all ways.": choice(least=lambda ways: ways[0]),
     "The slowest way was taken: min over all ways, not max.": choice(least=max),
 }
@@ -408,6 +456,14 @@ def single_stage_for_free(best, s, t, m, f, b, x, xbar):
     return f[s] + b[s] if s == t else choice()(best, s, t, m, f, b, x, xbar)
 
 
+@told(
+    "A single stage keeps everything, and fits where m is not less than xbar[s]: its output is in xbar[s] already, and "
+    "its input is there besides the m bytes."
+)
+def single_stage_never_fits(best, s, t, m, f, b, x, xbar):
+    return inf if s == t else choice()(best, s, t, m, f, b, x, xbar)
+
+
 for message, wrong in WRONG_CHOICES.items():
     told(message)(wrong)
 
@@ -416,6 +472,20 @@ for message, wrong in WRONG_CHOICES.items():
 def without_the_last(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     for u in range(s + 1, t):
+        ways.append(sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m))
+    return min(ways)
+
+
+@told("Everything of s was kept wherever it fits. A checkpoint may take less time all the same: min over all ways.")
+def kept_if_it_fits(best, s, t, m, f, b, x, xbar):
+    kept = f[s] + best(s + 1, t, m - xbar[s]) + b[s]
+    return kept if kept < inf else choice()(best, s, t, m, f, b, x, xbar)
+
+
+@told("A checkpoint at s + 1 was not tried: u goes from s + 1 to t, s + 1 included.")
+def without_the_first(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    for u in range(s + 2, t + 1):
         ways.append(sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m))
     return min(ways)
 
@@ -570,6 +640,16 @@ def never_at_t(x, xbar, allowed):
     return x[0] + need(0, len(xbar) - 1)
 
 
+@told("Stage u is counted in both parts: it belongs to the right one, and the left one is need(s, u - 1).")
+def left_part_to_u(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        ways = [xbar[s] + need(s + 1, t) if s < t else xbar[s]]
+        return min(ways + [max(x[u] + need(u, t), need(s, u)) for u in range(s + 1, t) if u in allowed])
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
 @told("Any stage may keep everything, also one where no checkpoint is allowed.")
 def keeps_where_allowed(x, xbar, allowed):
     return smallest(
@@ -628,6 +708,16 @@ def plain(stages, x, budget):
 @told("Equal segments do not know how unequal the stages are: √n does not look at the budget at all.")
 def root(stages, x, budget):
     return ck.sqrt(len(stages))
+
+
+@told(
+    "Only equal segments were tried. Segments of unequal length, and parts that run again with checkpoints of their "
+    "own, repeat less work in the same budget: ck.optimal tries them all."
+)
+def equal_segments(stages, x, budget):
+    n, costs = len(stages), ck.profile_chain(stages, x, repeats=1)
+    cuts = (ck.periodic(n, k) for k in range(1, n + 1))
+    return next((cut for cut in cuts if cut.cost(costs).peak <= budget), None)
 
 
 @told("It keeps the chain's input alone: it fits, but the budget allows much less work.")

@@ -154,3 +154,23 @@ def breaker(x, xbar):
         changed = [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]]
         peaks.append((x[0] + sum(changed), stage))
     return min(peaks)[::-1]
+
+
+# %% two large layers: That is the layer that keeps most, but its segment is not the one
+def breaker(x, xbar):
+    k = round(len(xbar) ** 0.5)
+    starts = list(range(0, k * k, k))
+    first = max(starts, key=lambda start: sum(xbar[start : start + k]))
+    stage = max(range(first, first + k), key=lambda i: xbar[i])
+    return stage, predict_peak(x, [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]], starts)
+
+
+# %% one large layer, two large layers: In the peak, gradients were counted
+def breaker(x, xbar):
+    n = len(xbar)
+
+    def peak(i):
+        return ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, [*xbar[:i], x[i + 1], *xbar[i + 1 :]])).peak
+
+    stage = min(range(n), key=peak)
+    return stage, peak(stage)

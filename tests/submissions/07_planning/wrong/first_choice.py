@@ -146,3 +146,68 @@ def first_choice(best, s, t, m, f, b, x, xbar):
         return min(ways + [sum(f[s:u]) + time(u, t, m - x[u]) + time(s, u - 1, m) for u in range(s + 1, t + 1)])
 
     return time(s, t, m)
+
+
+# %% A checkpoint at s + 1 was not tried
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 2, t + 1)]
+    return min(ways)
+
+
+# %% to keep everything is best: The output of s is in xbar[s] already
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s] - x[s + 1]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% a single stage: A single stage keeps everything, and fits
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s] - x[s + 1]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% to keep everything is best, a checkpoint is best: The output of s is a part of xbar[s]
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s] + x[s + 1]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% to keep everything is best, a checkpoint is best: To keep everything of s takes xbar[s], not only its output
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - x[s + 1]) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% s + 1 to t have xbar[s] bytes less
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% the right part begins at the checkpoint
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + best(u + 1, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% their times add up
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    ways += [sum(f[s:u]) + max(best(u, t, m - x[u]), best(s, u - 1, m)) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% kept wherever it fits
+def first_choice(best, s, t, m, f, b, x, xbar):
+    kept = f[s] + best(s + 1, t, m - xbar[s]) + b[s]
+    if kept < inf:
+        return kept
+    ways = [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways, default=inf)

@@ -115,3 +115,11 @@ def plan_model(stages, x, budget):
     sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
     times = [2 * len(x) * (d * h + h * k) for d, h, k in sizes]
     return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget + x.nbytes)
+
+
+# %% Only equal segments were tried
+def plan_model(stages, x, budget):
+    n, costs = len(stages), ck.profile_chain(stages, x)
+    plans = [ck.periodic(n, k) for k in range(1, n + 1)]
+    fitting = [plan for plan in plans if plan.cost(costs).peak <= budget]
+    return min(fitting or [ck.revolve(n, 1)], key=lambda plan: sum(plan.forwards()))

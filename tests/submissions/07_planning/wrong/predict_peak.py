@@ -125,3 +125,26 @@ def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     parts = list(enumerate(zip(starts, ends, strict=True)))
     return min(sum(x[i] for i in starts[: j + 1]) + sum(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% x[0] was added twice
+def predict_peak(x, xbar, starts):
+    peaks, kept = [], x[0]
+    for a, b in zip(starts, [*starts[1:], len(xbar)], strict=True):
+        kept += x[a]
+        peaks.append(kept + sum(xbar[a:b]))
+    return max(peaks)
+
+
+# %% All x of a segment were added
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[i] for i in starts[:j]) + sum(x[s:e]) + sum(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% All x of a segment were added
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    parts = list(enumerate(zip(starts, ends, strict=True)))
+    return max(sum(x[i] for i in starts[: j + 1]) + sum(x[s:e]) + sum(xbar[s:e]) for j, (s, e) in parts)

@@ -196,3 +196,18 @@ def smallest_budget(x, xbar, allowed):
     for u in sorted(allowed - {0}):
         ways += [[*starts, u] for starts in ways]
     return min(predict_peak(x, xbar, starts) for starts in ways)
+
+
+# %% Stage u is counted in both parts
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s == t:
+            return xbar[s]
+        ways = [xbar[s] + need(s + 1, t)]
+        for u in range(s + 1, t):
+            if u in allowed:
+                ways.append(max(x[u] + need(u, t), need(s, u)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
