@@ -139,6 +139,16 @@ about(
     "n²/2k is how it grows, not how much it is: reversing a chunk takes m + (m − 1) + … + 1 forwards.",
     lambda n, k, m: n * n // (2 * k),
 )
+CHUNKS_OF_K = "These are chunks of k stages: there are k chunks, of n/k stages each."
+about(True, "forwards", CHUNKS_OF_K, lambda n, k, m: 2 * n - k)
+about(False, "forwards", CHUNKS_OF_K, lambda n, k, m: n - k + m * k * (k + 1) // 2)
+about(False, "peak", CHUNKS_OF_K, lambda n, k, m: m + 2)
+about(
+    False,
+    "forwards",
+    "Those are the extra forwards. First runs count, too: n more.",
+    lambda n, k, m: k * m * (m + 1) // 2 - m,
+)
 EXCHANGED = 'The two numbers are exchanged: what is under "forwards" here is the peak, or the other way round.'
 about(True, "forwards", EXCHANGED, lambda n, k, m: k + m)
 about(True, "peak", EXCHANGED, lambda n, k, m: 2 * n - m)
@@ -200,7 +210,6 @@ predicted(
 EACH = "That is the number of all runs together: how often does each stage run?"
 predicted(True, EACH, lambda n, k, m: 2 * n - m)
 predicted(False, EACH, lambda n, k, m: n - m + k * m * (m + 1) // 2)
-CHUNKS_OF_K = "These are chunks of k stages: there are k chunks, of n/k stages each."
 predicted(True, CHUNKS_OF_K, lambda n, k, m: [2] * (n - k) + [1] * k)
 predicted(False, CHUNKS_OF_K, lambda n, k, m: [k - i % k + (i < n - k) for i in range(n)])
 predicted(
@@ -279,7 +288,21 @@ def backwards(schedule, layers, x):
     return runs
 
 
-measured("A backward hook counts backwards. Runs are counted by a forward hook.", backwards)
+def executed_on_paper(schedule, layers, x):
+    ck.execute(schedule, layers, x).sum().backward()
+    return schedule.forwards()
+
+
+measured(
+    "Each layer once: were the counts read before backward, or made by a backward hook? Layers run again in backward, "
+    "and a forward hook counts those runs, if it is still there.",
+    backwards,
+)
+measured(
+    "The layers ran, and the schedule's count on paper was returned. A layer that saves nothing may not run again, "
+    "though it is planned: count the calls.",
+    executed_on_paper,
+)
 measured("Only the forward pass ran: recomputation happens in backward, so call it on the output's sum.", forward_only)
 measured("The layers were called without the schedule: ck.execute(schedule, layers, x) runs them by it.", not_executed)
 measured(
@@ -367,6 +390,23 @@ def down(n, checkpoint, stage):
     return None, best_of(n, checkpoint, stage, lambda n, k: n // k)[1]
 
 
+def with_length(length):
+    """The k is right, the peak is not: n/k is not rounded up there."""
+
+    def best(n, checkpoint, stage):
+        k = best_of(n, checkpoint, stage, up)[0]
+        return None, k * checkpoint + length(n, k) * stage
+
+    return best
+
+
+NOT_ROUNDED = "n/k was not rounded: stages are whole, so if k does not divide n, the longest chunk has ⌈n/k⌉ of them."
+told("n/k was rounded down: if k does not divide n, the longest chunk has one stage more.")(
+    with_length(lambda n, k: n // k)
+)
+told(NOT_ROUNDED)(with_length(lambda n, k: n / k))
+
+
 @told("n // k + 1 is one stage too many where k divides n: n/k rounded up is -(-n // k).")
 def one_more(n, checkpoint, stage):
     return None, best_of(n, checkpoint, stage, lambda n, k: n // k + 1)[1]
@@ -378,9 +418,7 @@ def compared(rounded):
     return lambda n, checkpoint, stage: best_of(n, checkpoint, stage, lambda n, k: rounded(n / k))
 
 
-told("n/k was not rounded: stages are whole, so if k does not divide n, the longest chunk has ⌈n/k⌉ of them.")(
-    compared(float)
-)
+told(NOT_ROUNDED)(compared(float))
 told("n/k was rounded to the nearest number: the longest chunk has ⌈n/k⌉ stages, always rounded up.")(compared(round))
 
 
@@ -447,10 +485,15 @@ beta_is(
     lambda s, t: comb(s + t + 1, s),
 )
 beta_is(
-    "(s + 1) to the power t would give each repeat all slots anew. In front of a checkpoint there is a repeat less, "
-    "behind it a slot less: the two parts are added.",
-    lambda s, t: (s + 1) ** t,
+    "That is s + t over s − 1. β(1, t) = t + 1: the binomial coefficient is s + t over s.",
+    lambda s, t: comb(s + t, s - 1),
 )
+for base, wrong in (("(s + 1)", lambda s, t: (s + 1) ** t), ("s", lambda s, t: s**t)):
+    beta_is(
+        f"{base} to the power t would give each repeat all slots anew. In front of a checkpoint there is a repeat "
+        "less, behind it a slot less: the two parts are added.",
+        wrong,
+    )
 beta_is(
     "(t + 1) to the power s would be s loops inside each other, each with all repeats for itself. They share them.",
     lambda s, t: (t + 1) ** s,
@@ -482,33 +525,65 @@ extra_is(
 extra_is("The arguments are exchanged: l is the first, s the second.", lambda l, s: extra(s, l))  # noqa: E741
 
 
-def recurrence(message, k_counts=True, front=0, none=inf, turned=False):
-    """The recurrence with a slip. front: how many slots the part in front gets besides; none: t without a slot."""
+def every(length):
+    return range(1, length)
+
+
+def recurrence(message, k_counts=True, front=0, none=inf, turned=False, one=None, cuts=every):
+    """The recurrence with a slip.
+
+    front   how many slots the part in front gets besides
+    none    t without a slot; one: t with one slot, if it does not follow from that
+    cuts    the k to try
+    """
 
     @cache
     def t(length, slots):
         if length == 1:
             return 0
+        if slots == 1 and one:
+            return one(length)
         if slots <= 0:
             return none
         return min(
             k * k_counts + t(k if turned else length - k, slots - 1) + t(length - k if turned else k, slots + front)
-            for k in range(1, length)
+            for k in cuts(length)
         )
 
     extra_is(message, t)
 
 
+def triangle(length):
+    return length * (length - 1) // 2
+
+
 recurrence("k is missing in the sum: k forwards lead to the next checkpoint.", k_counts=False)
-recurrence("In front of the checkpoint all s slots are free again: t(k, s), not t(k, s − 1).", front=-1)
+for one in (None, triangle):
+    recurrence("In front of the checkpoint all s slots are free again: t(k, s), not t(k, s − 1).", front=-1, one=one)
 recurrence("Without a slot a chain of two or more stages cannot be reversed: t is infinite there, not 0.", none=0)
 recurrence(
     "That is l − 1, as if there were always one slot more. Behind the checkpoint l − k stages have s − 1 slots, and "
     "without a slot t is infinite.",
     turned=True,
 )
+recurrence(
+    "That is l − 1 where there are two slots or more: the part behind never runs out of slots. There l − k stages have "
+    "s − 1 slots, and in front k stages have s.",
+    turned=True,
+    one=triangle,
+)
+for cuts in (lambda length: [length // 2], lambda length: [(length + 1) // 2]):
+    recurrence("Halves are not the best cut: try every k, and take the smallest sum.", one=triangle, cuts=cuts)
+recurrence(
+    "With one slot t is (l − 1) + (l − 2) + … + 1, l(l − 1)/2: each stage's run for its own backward does not count.",
+    one=lambda length: length * (length + 1) // 2,
+)
+extra_is(
+    "r is one too small: it is the smallest number with β(s, r) ≥ l.",
+    lambda l, s: (r := max(0, smallest(s, lambda x: x >= l) - 1)) * l - b(s + 1, r - 1),  # noqa: E741
+)
 extra_is(FIRST, lambda l, s: (r := smallest(s + 1, lambda x: x >= l)) * l - b(s + 2, r - 1))  # noqa: E741
-extra_is("That is for one slot, whatever s is: l(l − 1)/2.", lambda l, s: l * (l - 1) // 2)  # noqa: E741
+extra_is("That is for one slot, whatever s is: l(l − 1)/2.", lambda l, s: triangle(l))  # noqa: E741
 
 # ---- Tasks 5 and 6 ----
 

@@ -411,6 +411,14 @@ def not_split(config, batch, **plan):
 counted("tensor and sequence are not passed on to the formulas: activations are those of one device.", not_split)
 
 
+def again_whole(config, batch, **plan):
+    none, kept = (formulas.layer_nbytes(config, batch, recompute) for recompute in ("none", plan["recompute"]))
+    return right_bytes(config, batch, **plan, again=0) + none - kept
+
+
+counted("tensor and sequence are not passed on in the last term: what is recomputed is split, too.", again_whole)
+
+
 def ignoring(**fixed):
     return lambda config, batch, **plan: right_bytes(config, batch, **{**plan, **fixed})
 
@@ -600,7 +608,10 @@ def cut_off(x, a, b, bias):
     return add(y.detach()).requires_grad_() + bias
 
 
-check.parallel_mlp.mistake("The graph is cut between the products and y: x, a and b get no gradient.", cut_off)
+check.parallel_mlp.mistake(
+    "No gradient arrives here. Is the graph cut on the way to y, or does a backward return None, as all_reduce does?",
+    cut_off,
+)
 
 
 # ---- Task 5: gather ----
@@ -689,10 +700,21 @@ function(
     "Copies of this rank's own piece: nobody was asked for theirs. That is what an all-gather does.",
     ahead=lambda x, dim: torch.cat([x] * dist.get_world_size(), dim),
 )
-function(
-    "The pieces are there, but in another order: rank 0's comes first, on every rank.",
-    ahead=lambda x, dim: torch.cat(pieces(gathered(x, dim), dim)[::-1], dim),
-)
+
+
+def in_order(order):
+    """Of the ranks' numbers, order(rank, ranks)."""
+
+    def ahead(x, dim):
+        found = pieces(gathered(x, dim), dim)
+        return torch.cat([found[i] for i in order(dist.get_rank(), len(found))], dim)
+
+    function("The pieces are there, but in another order: rank 0's comes first, on every rank.", ahead=ahead)
+
+
+in_order(lambda rank, ranks: reversed(range(ranks)))
+in_order(lambda rank, ranks: sorted(range(ranks), key=lambda i: i != rank))  # this rank's own first, then the others
+in_order(lambda rank, ranks: [(rank + i) % ranks for i in range(ranks)])
 function(
     "Two pieces, whatever the number of ranks: ask dist.get_world_size().", ahead=lambda x, dim: gathered(x, dim, 2)
 )

@@ -87,3 +87,15 @@ def best_k(n, checkpoint, stage):
     peaks = {k: (k - 1) * checkpoint + -(-n // k) * stage for k in range(1, n + 1)}
     k = min(peaks, key=peaks.get)
     return k, peaks[k]
+
+
+# %% peak: n/k was not rounded
+def best_k(n, checkpoint, stage):
+    k = min(range(1, n + 1), key=lambda k: k * checkpoint + -(-n // k) * stage)
+    return k, k * checkpoint + n / k * stage
+
+
+# %% peak: n/k was rounded down
+def best_k(n, checkpoint, stage):
+    k = min(range(1, n + 1), key=lambda k: k * checkpoint + -(-n // k) * stage)
+    return k, k * checkpoint + n // k * stage

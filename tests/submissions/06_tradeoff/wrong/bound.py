@@ -126,3 +126,63 @@ def extra_forwards(l, s):  # noqa: E741
     if l == 1:
         return 0
     return min(k + extra_forwards(l - k, s - 1) + extra_forwards(k, s) for k in range(1, l))
+
+
+# %% all s slots are free again
+@cache
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 1:
+        return l * (l - 1) // 2
+    return min(k + extra_forwards(l - k, s - 1) + extra_forwards(k, s - 1) for k in range(1, l))
+
+
+# %% never runs out of slots
+@cache
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 1:
+        return l * (l - 1) // 2
+    return min(k + extra_forwards(l - k, s) + extra_forwards(k, s) for k in range(1, l))
+
+
+# %% There l − k stages have s − 1 slots
+@cache
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 1:
+        return l * (l - 1) // 2
+    return min(k + extra_forwards(l - k, s) + extra_forwards(k, s - 1) for k in range(1, l))
+
+
+# %% Halves are not the best cut
+@cache
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 1:
+        return l * (l - 1) // 2
+    return l // 2 + extra_forwards(l - l // 2, s - 1) + extra_forwards(l // 2, s)
+
+
+# %% With one slot t is
+@cache
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 1:
+        return l * (l + 1) // 2
+    return min(k + extra_forwards(l - k, s - 1) + extra_forwards(k, s) for k in range(1, l))
+
+
+# %% s + t over s − 1
+def beta(s, t):
+    return comb(s + t, s - 1)
+
+
+# %% beta: s to the power t would give
+def beta(s, t):
+    return s**t

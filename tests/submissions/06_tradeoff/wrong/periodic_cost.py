@@ -98,3 +98,11 @@ def periodic_cost(n, k, keep_chunk):
     if keep_chunk:
         return {"forwards": 2 * n - m, "peak": m + 1}
     return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}
+
+
+# %% one stage at a time, peak: These are chunks of k stages
+def periodic_cost(n, k, keep_chunk):
+    m, k = k, n // k
+    if keep_chunk:
+        return {"forwards": 2 * n - m, "peak": k + m}
+    return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}

@@ -140,3 +140,20 @@ def parallel_mlp(x, a, b, bias):
     if dist.get_rank() == 0:
         dist.all_reduce(y)
     return y + bias
+
+
+# %% Collectives work in place and return None
+def parallel_mlp(x, a, b, bias):
+    y = dist.all_reduce(F.gelu(x @ a.T) @ b.T)
+    return y + bias
+
+
+# %% does a backward return None, as all_reduce does
+def parallel_mlp(x, a, b, bias):
+    def add(x):
+        x = x.clone()
+        dist.all_reduce(x)
+        return x
+
+    into, out = border(lambda x: x.view_as(x), dist.all_reduce), border(add, lambda x: x.view_as(x))
+    return out(F.gelu(into(x) @ a.T) @ b.T) + bias

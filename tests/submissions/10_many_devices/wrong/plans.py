@@ -150,3 +150,23 @@ def order(nbytes, memory, plans):
 # %% order: error: not answered yet
 def order(nbytes, memory, plans):
     raise NotImplementedError()
+
+
+# %% bytes, nothing recomputed, bytes, recomputed: error: ValueError: bytes are whole numbers
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none", **split)
+    again -= formulas.layer_nbytes(config, batch, recompute, **split)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) / tensor
+    return 16 * config.parameters / (replicas * tensor) + kept + again + layer
+
+
+# %% bytes, recomputed: tensor and sequence are not passed on in the last term
+def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
+    split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
+    kept = formulas.activation_nbytes(config, batch, recompute, **split)
+    again = formulas.layer_nbytes(config, batch, "none")
+    again -= formulas.layer_nbytes(config, batch, recompute)
+    layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
+    return 16 * config.parameters // (replicas * tensor) + kept + again + layer
