@@ -12,7 +12,7 @@ OPS = "times_3 plus square exp cos relu softmax layer_norm max_pool linear".spli
 
 @check.task(points=2, section="1.2", parts=True)
 def predict_saved(given, predict_saved):
-    n, d = given.integer(2, 300), 2 * given.integer(2, 300)
+    n, d = given.integer(2, 300), 2 * given.integer(151, 300)  # never as many rows as columns
     return {op: predict_saved(op, n, d) for op in OPS}
 
 
@@ -22,16 +22,18 @@ def saved_nbytes(given, saved_nbytes):
     x = given.normal(n, d).requires_grad_()
     wide = given.normal(n, 3 * d).requires_grad_()
     given.seeded()
-    dtype = given.choice([torch.float32, torch.float64])
-    model = nn.Sequential(nn.Linear(d, 5 * d), nn.ReLU(), nn.Linear(5 * d, 1)).to(dtype)
-    batch = given.normal(n, d, dtype=dtype)
+    # Weights, batch and activations have one shape; and it is deep: what pack does not keep has its address used again.
+    side = given.integer(20, 40)
+    square = [layer for _ in range(16) for layer in (nn.Linear(side, side), nn.ReLU())]
+    model = nn.Sequential(*square, nn.Linear(side, 1)).double()
+    batch = given.normal(side, side, dtype=torch.float64)
 
     def thirds():
-        q, k, v = (wide * 2).chunk(3, dim=1)
-        return (q * k * v).sum()
+        q, k, v = (wide + wide).chunk(3, dim=1)
+        return (q * q + k * k + v).sum()  # v is not saved, but it lives in the same storage
 
     return {
-        "nothing": saved_nbytes(lambda: (x * 3 + 1).sum(), []),
+        "nothing": saved_nbytes(lambda: (x + x).sum(), []),
         "one storage twice": saved_nbytes(lambda: x * x, []),
         "weights behind a view": saved_nbytes(lambda: model(batch), list(model.parameters())),
         "three views of one storage": saved_nbytes(thirds, []),
@@ -41,9 +43,8 @@ def saved_nbytes(given, saved_nbytes):
 @check.task(points=2, section="1.4", cases=3, parts=True)
 def ledger(given, ledger):
     d, k, frozen = (given.integer(low, low + 30) for low in (3, 40, 80))
-    wide, half = given.choice([(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)])
-    model = nn.ModuleList([nn.Linear(d, k), nn.BatchNorm1d(k), nn.Linear(k, frozen), nn.Linear(d, k)]).to(wide)
-    model.append(nn.Linear(frozen, 7).to(half))
+    model = nn.ModuleList([nn.Linear(d, k), nn.BatchNorm1d(k), nn.Linear(k, frozen), nn.Linear(d, k)]).bfloat16()
+    model.append(nn.Linear(frozen, 7).float())
     model[2].requires_grad_(False)
     model[3].weight = model[0].weight  # tied
     found = {optimizer: ledger(model, optimizer) for optimizer in ("sgd", "momentum", "adamw")}
@@ -58,6 +59,8 @@ def ledger(given, ledger):
 def largest_batch(given, largest_batch):
     def batch_for(fixed, per_sample, gpu_gib):
         def measure(batch):
+            if batch < 1:
+                raise ValueError(f"batch {batch}: ask for 1 to 8 only")
             if batch > 8:
                 raise MemoryError(f"batch {batch}: out of memory. Measure small batches, and draw the line")
             return fixed + batch * per_sample

@@ -1,6 +1,7 @@
 """How the answers of assignment 2 are asked. Grading asks the same questions, with other numbers."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import torch
 from torch.nn import functional as F
@@ -41,9 +42,10 @@ def chain_grads(given, chain_grads):
         return call
 
     fs = [counted(i, FUNCTIONS[which][0]) for i, which in enumerate(chosen)]
-    shape = given.choice([(1,), (4,), (2, 3)])
+    shape = given.choice([(3,), (4,), (2, 3)])
     found = chain_grads(fs, [FUNCTIONS[which][1] for which in chosen], given.uniform(*shape, dtype=torch.float64))
-    return {"gradients": found, "calls": {"of one function, at most": max(calls.values(), default=0)}}
+    most = ["never", "once", "several times"][min(2, max(calls.values(), default=0))]
+    return {"gradients": found, "calls": {"one function": most}}
 
 
 @check.task(points=2, section="2.3", cases=3, parts=True, names="relu_vjp, softmax_vjp")
@@ -51,10 +53,15 @@ def output_rules(given, relu_vjp, softmax_vjp):
     shape = [given.integer(2, 3) for _ in range(given.choice([3, 4]))]
     dtype = given.choice([torch.float32, torch.float64])
     x, dy = given.normal(*shape, dtype=dtype), given.normal(*shape, dtype=dtype)
-    return {
-        "relu": asked(relu_vjp, dy.clone(), x.relu()),
-        "softmax": asked(softmax_vjp, dy.clone(), x.softmax(-1)),
-    }
+
+    def ruled(vjp, y):
+        mine = dy.clone()
+        dx = vjp(mine, y)
+        if not torch.equal(mine, dy):
+            raise ValueError("dy was changed in place")
+        return dx
+
+    return {"relu": asked(ruled, relu_vjp, x.relu()), "softmax": asked(ruled, softmax_vjp, x.softmax(-1))}
 
 
 @check.task(points=2, section="2.4", cases=2, parts=True, names="max_pool_vjp, layer_norm_vjp")
@@ -72,7 +79,10 @@ def pool_and_norm(given, max_pool_vjp, layer_norm_vjp):
     y = F.layer_norm(x, shape[-1:], w, b)
     side_by_side, overlapping = pooled(2, 2), pooled(3, 1)
     found = asked(layer_norm_vjp, dy.clone(), y, rstd, w, b)
-    dx, *rest = found if isinstance(found, (tuple, list)) and found else (found, None, None)
+    if isinstance(found, (tuple, list)) and found:
+        dx, *rest = found
+    else:  # dx alone; or None, or what it raised
+        dx, rest = found, "one tensor was returned" if isinstance(found, torch.Tensor) else found
     return {
         "windows side by side": side_by_side,
         "windows that overlap": overlapping,
@@ -83,7 +93,8 @@ def pool_and_norm(given, max_pool_vjp, layer_norm_vjp):
 
 @check.task(points=2, section="2.5", cases=2, parts=True)
 def backward(given, backward):
-    n, d = given.integer(2, 4), given.integer(2, 3)
+    d = given.integer(2, 3)
+    n = d + given.integer(1, 2)
     x, w, dy = given.normal(n, d), given.normal(d, d), given.normal(n, d)
     h = x @ w
 
@@ -93,26 +104,35 @@ def backward(given, backward):
         ("y", ("b", "x"), lambda g: (g, g)),
     ]
     product = [("h", ("x", "w"), lambda g: (g @ w.T, x.T @ g))]
-    unused = [*product, ("u", ("h",), lambda g: (g * 100,)), ("y", ("h", "h"), lambda g: (g * h, g * h))]
+    unused = [  # y = k * k, with k = 2 h
+        *product,
+        ("u", ("h",), lambda g: (g * 100,)),
+        ("k", ("h",), lambda g: (g * 2,)),
+        ("y", ("k", "k"), lambda g: (g * h * 2, g * h * 2)),
+    ]
     not_last = [*product, ("y", ("h",), lambda g: (3 * g,)), ("z", ("y", "x"), lambda g: (g * 7, g * 7))]
     additions = [("s", ("a", "b"), lambda g: (g, g)), ("y", ("s", "a"), lambda g: (g, g))]
 
     def gradients(tape, *names):
         mine = dy.clone()
-        grads = backward(tape, "y", mine)
-        return [*(grads.get(name) for name in names), mine.sum().item()]  # dy must be as it was
+        grads = asked(backward, tape, "y", mine)
+        if grads is None or isinstance(grads, str):  # what it raised
+            return grads
+        if not isinstance(grads, Mapping):
+            raise TypeError(f"backward returned a {type(grads).__name__}, expected a dict: name -> gradient")
+        return {name: grads.get(name, "missing") for name in names} | {"dy afterwards": mine.sum().item()}
 
     return {
-        "a value used several times": asked(gradients, used_twice, "x"),
-        "an op that the output does not use": asked(gradients, unused, "x", "w"),
-        "an output that is not the last": asked(gradients, not_last, "x", "w"),
-        "additions": asked(gradients, additions, "a", "b"),
+        "a value used several times": gradients(used_twice, "x", "a", "b", "y"),
+        "an op that the output does not use": gradients(unused, "x", "w", "h", "k", "y"),
+        "an output that is not the last": gradients(not_last, "x", "w", "h", "y"),
+        "additions": gradients(additions, "a", "b", "s", "y"),
     }
 
 
 @check.task(points=1.5, section="2.6", cases=3, parts=True, names="hvp, predict_units")
 def hessian(given, hvp, predict_units):
-    shape = given.choice([(5,), (2, 4), (3, 2)])
+    shape = given.choice([(2, 4), (3, 2), (2, 1, 3)])  # a vector would hide that Hv came back flat
     x, v, other = (given.normal(*shape, dtype=torch.float64) for _ in range(3))
     size = x.numel()
     mixing = given.normal(size, size, dtype=torch.float64) / size

@@ -202,7 +202,7 @@ def arguments(given, Arguments):
         return (a * constant).exp().masked_fill(mask, 0.0)
 
     def outputs(*, a, b):
-        return (a * b).tanh(), a.argmax(1), b.square().sum(1)
+        return (a * b).tanh(), a.argmax(1), b.square().sum(1), a.detach().cos()
 
     def by_name(fn, **named):
         return asked(seed_of(given), Arguments, fn, [tuple(named), *named.values()])
@@ -211,7 +211,7 @@ def arguments(given, Arguments):
         "two tensors": by_name(two, b=need(b), a=need(a)),
         "numbers and text between tensors": by_name(numbers, power=power, a=need(a), how="cos", b=need(b), scale=scale),
         "a mask and a constant": by_name(masked, a=need(a), mask=mask, constant=c),
-        "several outputs, one an index": by_name(outputs, a=need(b), b=need(c)),
+        "several outputs, an index and a constant": by_name(outputs, a=need(b), b=need(c)),
     }
 
 

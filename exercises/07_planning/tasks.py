@@ -96,20 +96,24 @@ def predict_peak(given, predict_peak):
 
 # ---- Task 2 ----
 def breaking(given, decoy):
-    """k segments of k similar stages, but for one layer; with a decoy, a larger one where it does no harm."""
+    """k segments of k similar stages, but for one layer; with a decoy, a larger one where it does no harm.
+
+    The decoy is in the segment that keeps most; its output is a checkpoint, so the next segment makes the peak.
+    """
     k = given.choice([3, 4, 5])
     n = k * k
     x = [given.integer(5, 15)]
     while len(x) <= n:
         x.append(given.choice([size for size in range(5, 16) if size != x[-1]]))  # input and output differ
+    guilty = given.integer(1 if decoy else 0, k - 2)  # its segment, not the last one
+    if decoy:
+        x[guilty * k] = 140 * k
     xbar = [out + given.integer(20, 25) for out in x[1:]]
-    guilty = given.integer(0, k - 2)  # its segment, not the last one
     for i in range(guilty * k, guilty * k + k):
         xbar[i] += 140 if decoy else 50
     xbar[guilty * k + given.integer(0, k - 1)] += 30 if decoy else 30 * k
     if decoy:
-        harmless = given.choice([segment for segment in range(k - 1) if segment != guilty])
-        xbar[harmless * k + given.integer(0, k - 1)] += 180
+        xbar[guilty * k - 1] += 180
     return x, xbar
 
 
@@ -134,7 +138,7 @@ def times(seed, cheap):
             return inf
         if s > t:
             return 0
-        number = random.Random(f"{seed} {s} {t} {m}").randint(300, 900)
+        number = random.Random(f"{seed} {s} {t} {m}").randint(3000, 9000)
         return number // 10 if (s, t) in cheap else number
 
     return best
@@ -144,8 +148,10 @@ def times(seed, cheap):
 def first_choice(given, first_choice):
     n = given.integer(7, 11)
     f, b = ([given.integer(5, 30) for _ in range(n)] for _ in range(2))
-    x = [given.integer(5, 20) for _ in range(n + 1)]
-    xbar = [out + given.integer(10, 30) for out in x[1:]]
+    x = [given.integer(5, 20)]
+    while len(x) <= n:
+        x.append(given.choice([size for size in range(5, 21) if size != x[-1]]))  # input and output differ
+    xbar = [out + given.integer(21, 40) for out in x[1:]]
     s = given.integer(0, 2)
     t = given.integer(s + 3, n - 1)
     u, seed = given.integer(s + 2, t - 1), given.integer(0, 10**9)
@@ -168,7 +174,7 @@ def first_choice(given, first_choice):
         "a checkpoint is best": all_of(
             ask(s, t, 200, (u, t), (s, u - 1)),
             ask(s, t, 200, (t, t), (s, t - 1)),
-            ask(s, t, 200, (s + 1, t), (s, s)) if given.integer(0, 1) else ask(s, t, 100, (u, t), (s, u - 1)),
+            ask(s, t, xbar[s] - 1, (s + 1, t), (s, s)),  # too little to keep everything of s
         ),
         "a single stage": all_of(ask(t, t, xbar[t]), ask(t, t, xbar[t] + given.integer(1, 4))),
         "nothing fits": [unless_inf((s, t), min(x) - 1), unless_inf((t, t), xbar[t] - 1)],

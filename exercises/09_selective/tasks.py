@@ -139,6 +139,8 @@ def ruled(policy, segment, args):
 
     def listening(ctx, op, *args, **kwargs):
         verdict = policy(ctx, op, *args, **kwargs)
+        if verdict is None:
+            raise TypeError(f"the policy returned None for {op}, and every op gets a verdict: is a `return` missing?")
         if verdict in SAVED:
             kept.append(str(op))
         return verdict
@@ -188,6 +190,9 @@ def kept_of(choose, costs, budget):
     kept = choose([tuple(cost) for cost in costs], budget)
     if kept is None:
         raise TypeError("choose returned None: is a `return` missing?")
+    kept = list(kept)
+    if any(isinstance(i, (tuple, list)) for i in kept):
+        raise TypeError("indices into `costs` were asked for, whole numbers: a tuple or a list is among them")
     kept = [int(i) for i in kept]
     if len(set(kept)) < len(kept) or not all(0 <= i < len(costs) for i in kept):
         raise ValueError(f"{kept} are no indices of {len(costs)} results, each once")
@@ -215,13 +220,14 @@ def choose(given, choose):
     )
     # two that spare as much, one of them smaller, and room for one
     n, flops = given.integer(10, 50), given.integer(4000, 9000)
-    twins = [(flops, n + given.integer(1, 4)), (flops, n)]
+    twins = [(flops, n + given.integer(2, 4)), (flops, n)]
     # the larger one would fill the budget, the dearer one is worth more
     either = shuffled([(flops, n), (flops // 2, n + 1)])
     asked = {
         "some of many": [(shuffled(many + free), tight), (either, n + 1)],
-        "one large, two small": [(large, half * 4 + 1), (large, half * 4)],
-        "equal FLOPs": [(twins, n + 5), (twins[::-1], n + 5)],
+        # the last budget of both: what is right to recompute takes more than what greedy or a tie would keep
+        "one large, two small": [(large, half * 4 + 1), (large, half * 4), (large, half * 2 + 1)],
+        "equal FLOPs": [(twins, n + 5), (twins[::-1], n + 5), (twins, n + 1)],
         "room for all, or for none": [(shuffled(many[:5] + free), 10**6), (many[:4], 10**6), (many[:3], 31)],
     }
     return {name: attempt(("budget", FEWEST, "bytes kept"), chosen, choose, cases) for name, cases in asked.items()}
@@ -257,8 +263,8 @@ def policy_for(given, policy_for):
     return {
         # two results of the same shape, one of which cost several times as much
         "same shapes": ask([small, middle, wide, middle, small], "gelu", middle),
-        # the last product is the dearest, and early stop leaves it out
-        "ends in Linear": ask([small, small - 1, middle, wide, wide - 1], "linear", wide - 1 + middle),
+        # the last product is the dearest, and early stop leaves it out; there is room for the two before it
+        "ends in Linear": ask([small - 1, small, middle, wide, wide - 1], "linear", middle + wide),
         # two results are worth more than the one that is dearest per byte
         "not greedy": ask(
             [2 * wide, wide - 9, 2 * wide - 1, wide - 10, 2 * wide - 1, wide - 10], "gelu", 2 * wide - 20

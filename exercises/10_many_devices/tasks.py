@@ -20,6 +20,8 @@ check = Checks(__file__)
 
 ONLY_TWO = "It ran on two ranks, and not on three: is 2 written where the number of ranks belongs?"
 
+IN_PLACE = "Collectives work in place and return None: was a result of theirs used, or is a `return` missing?"
+
 IN_VAIN = "a rank waited for another in vain: every rank has to call the same collectives, in the same order"
 
 PLANS = {
@@ -41,6 +43,8 @@ def on_ranks(fn, ranks=2):
             raise NotImplementedError from None
         if "Timed out" in str(error) or "closed by peer" in str(error):
             raise RankError(IN_VAIN) from None
+        if "NoneType" in str(error):
+            raise RankError(f"{error}. {IN_PLACE}") from None
         raise
 
 
@@ -132,6 +136,12 @@ def attempt(ask):
     return None if any(one is None for one in found) else {"error": "", "found": found}
 
 
+def whole(amounts):
+    if any(isinstance(nbytes, float) and nbytes % 1 for nbytes in amounts):
+        raise ValueError("bytes are whole numbers: round each term down, with // instead of /")
+    return amounts
+
+
 @check.task(points=1.5, section="10.5", cases=2, parts=True, names="plan_nbytes, order")
 def plans(given, plan_nbytes, order):
     heads = 8 * given.integer(2, 12)
@@ -143,8 +153,11 @@ def plans(given, plan_nbytes, order):
         vocabulary=given.integer(30_000, 60_000),
     )
     batch = given.integer(2, 4)
+    odd = next(replicas for replicas in range(3, 100) if 16 * config.parameters % replicas)  # state has a remainder
+    asked = {**PLANS, "A": {**PLANS["A"], "replicas": odd}, "E": {**PLANS["E"], "replicas": odd}}
     few, many = (
-        plan_nbytes and attempt(lambda names=names: [plan_nbytes(config, batch, **PLANS[name]) for name in names])
+        plan_nbytes
+        and attempt(lambda names=names: whole([plan_nbytes(config, batch, **asked[name]) for name in names]))
         for names in ("ABC", "DEF")
     )
     others = {**PLANS, "E": {**PLANS["E"], "tensor": 8}, "F": {**PLANS["F"], "tensor": 1}}
@@ -226,7 +239,7 @@ def gather(given, Gather):
         try:
             by_rank = on_ranks(lambda rank: [step(rank, *asked[part]) for part in parts], ranks)
         except RankError as error:
-            text = re.sub(r"^rank \d+: ", "", str(error))[:200]  # whichever was first
+            text = re.sub(r"^rank \d+: ", "", str(error))[:300]  # whichever was first
             if len(parts) == 1 or "gave no answer" in text:  # each would be waited for
                 return {part: {"error": text} | dict.fromkeys(asked[part][-1]) for part in parts}
             return {name: found for part in parts for name, found in ask(part).items()}

@@ -31,6 +31,9 @@ told(MISSING)(lambda *args: {})
 told("A mask of 1 byte for each element was taken to have the activation's dtype, as F.dropout keeps it on a CPU.")(
     lambda *args: terms(*args, mask=args[5])
 )
+told("A mask has 1 byte for each element in any precision: only the rest of the table's numbers grows with itemsize.")(
+    lambda *args: terms(*args, mask=args[5] // 2)
+)
 told("The dropout's mask is missing: 1 byte for each element.")(lambda *args: terms(*args, mask=0))
 told("ReLU keeps its output, and that is narrow's input: one wide tensor, not two.")(
     lambda *args: {"mlp": terms(*args, wide=2)["mlp"]}
@@ -78,10 +81,11 @@ def one_norm(*args):
     return {"norms": terms(*args)["norms"] // 2}
 
 
-@told("The statistics of the norms were to be left out.")
-def with_statistics(s, b, *rest):
-    found = terms(s, b, *rest)
-    return {"norms": found["norms"] + 4 * s * b * rest[3]}
+for statistics in ((4, 4), (8, 16), (8, 8), (16, 16)):  # bytes for each token, if itemsize is 2 or 4
+
+    @told("The statistics of the norms were to be left out.")
+    def with_statistics(s, b, h, a, ffn, itemsize, activation, statistics=statistics):
+        return {"norms": 2 * itemsize * s * b * h + statistics[itemsize == 4] * s * b}
 
 
 @told("Q, K and V are three views of one storage of three times sbh numbers: it counts once.")
@@ -120,6 +124,12 @@ def one_for_each_number(s, b, h, a, *rest):
 def nothing_for_relu(s, b, h, a, ffn, itemsize, activation):
     found = terms(s, b, h, a, ffn, itemsize, activation)["mlp"]
     return {"mlp": found - (itemsize * s * b * ffn if activation == "relu" else 0)}
+
+
+@told("ReLU keeps no mask: backward looks at its output, which narrow keeps anyway.")
+def mask_of_relu(s, b, h, a, ffn, itemsize, activation):
+    found = terms(s, b, h, a, ffn, itemsize, activation)["mlp"]
+    return {"mlp": found + (s * b * ffn if activation == "relu" else 0)}
 
 
 @told("Nobody keeps the output of narrow: the dropout behind it keeps a mask.")
@@ -224,6 +234,11 @@ def without_the_square(layers, h, a, s, n):
 @told("The square has s twice: 5as²b.")
 def square_of_one_s(layers, h, a, s, n):
     return {"batch": 16 * n // (layers * (34 * s * h + 5 * a * s)) + 1}
+
+
+@told("5as/h was rounded down, because // comes too early: 34sbh + 5as²b has no division.")
+def rounded_early(layers, h, a, s, n):
+    return {"batch": 16 * n // (layers * s * h * (34 + 5 * a * s // h)) + 1}
 
 
 @told("Nothing is recomputed here: a layer keeps sbh(34 + 5as/h), not its input alone.")
@@ -377,6 +392,12 @@ def maybe(x, p):
     return native(x, p) if p else x
 
 
+@told("The dropout's output is not kept, and should be: is it the dropout's output that is multiplied by V?")
+def no_output(q, k, v, mask, p):
+    """Only what it keeps is of interest: as much as if scores were dropped, or the product with V forgotten."""
+    return 0 * maybe(inside(q, k, mask).softmax(-1), p)
+
+
 @told("The product with V is missing: these are the probabilities.")
 def without_v(q, k, v, mask, p):
     return maybe(inside(q, k, mask).softmax(-1), p)
@@ -479,6 +500,23 @@ def at_least_one(**given):
 
 
 # small errors first: a small batch may hide which of two it was
+DOWN = "The last batch must fit as a whole: round down."
+mistaken("Rounded to the nearest. " + DOWN, how=lambda room, one: round(room / one))
+mistaken("Rounded up. " + DOWN, how=lambda room, one: -(-room // one))
+mistaken("Rounded up. " + DOWN, how=lambda room, one: room // one + 1)
+for least in (0, -1):
+    mistaken(
+        "One too few. At most nbytes: a division, rounded down, is the largest batch already.",
+        how=lambda room, one, least=least: max(least, room // one - 1),
+    )
+for state in (16, 22, 12, 10, 2):
+
+    @told("While the head runs backward there are 14 bytes for each parameter: 2, and the optimizer's 12.")
+    def another_state(state=state, **given):
+        """A long sequence does not show which: the other parts do, and -2 is nobody's answer to them."""
+        return batches(**given, state=state) if given["s"] > 100_000 else -2
+
+
 mistaken("The 4sh bytes around the last norm were forgotten.", norm=0)
 mistaken("The parameters themselves have 2 bytes each, beside the optimizer's 12.", state=12)
 mistaken("There are no gradients yet when the head runs backward: 14 bytes for each parameter, not 16.", state=16)
@@ -495,8 +533,6 @@ mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each, a
 mistaken("Logits, log-softmax and its gradient: three tensors of 2 bytes each. Their elements were counted.", head=3)
 mistaken("Logits, log-softmax and its gradient grow with the batch, too: they were forgotten.", head=0)
 mistaken("Logits in mixed precision are bfloat16 here: three tensors of 2 bytes each.", head=12)
-mistaken("Rounded up. The last batch must fit as a whole: round down.", how=lambda room, one: -(-room // one))
-mistaken("Rounded up. The last batch must fit as a whole: round down.", how=lambda room, one: room // one + 1)
 mistaken("A batch is a whole number of sequences: divide with //, not with /.", how=truediv)
 KEPT = [
     lambda sh, square: {"selective": square, "full": 34 * sh},
@@ -542,16 +578,21 @@ def head_once(**given):
     )
 
 
-@told("When the head runs backward no layer is recomputed yet: under full recomputation there are inputs alone.")
+@told("When the head runs backward no layer is recomputed yet: there is what all layers keep, and no more of them.")
 def one_layer_again(**given):
-    s, h, a = given["s"], given["h"], given["a"]
-    whole = 34 * s * h + 5 * a * s * s if given["strategy"] == "full" else 0
+    square, rest = 5 * given["a"] * given["s"] ** 2, 34 * given["s"] * given["h"]
+    whole = {"none": 0, "selective": square, "full": rest + square}[given["strategy"]]
     return batches(**given, how=lambda room, one: room // (one + whole))
 
 
 @told("Every layer keeps activations: multiply by the layers.")
 def one_layer_alone(**given):
     return batches(**given | {"layers": 1})
+
+
+@told("Every layer keeps activations: multiply by the layers.")
+def one_input_alone(**given):
+    return batches(**given | {"layers": 1} if given["strategy"] == "full" else given)
 
 
 # ---- Task 5: audit ----
@@ -594,6 +635,9 @@ told("A SwiGLU keeps four tensors of its width, not three: gate, SiLU of gate, u
 told("Exactly half: elements for bytes, or two tensors? A SwiGLU keeps four: gate, SiLU of gate, up, their product.")(
     lambda **c: {"swiglu_gib": audited(**c, swiglu=4)["swiglu_gib"]}
 )
+told("The four tensors of width ffn were asked, without the input, which is `width` wide.")(
+    lambda **c: {"swiglu_gib": audited(**c)["swiglu_gib"] + 2 * c["tokens"] * c["width"] / GIB}
+)
 told("The SwiGLU is ffn wide, not 4 · width.")(
     lambda **c: {"swiglu_gib": audited(**c | {"ffn": 4 * c["width"]})["swiglu_gib"]}
 )
@@ -612,9 +656,16 @@ told("GB and GiB are the wrong way round.")(
 told("Only GB was tried: the label may be wrong, and the number GiB.")(
     lambda **c: {"means": audited(**c, units=(("GB", GB),))["means"]}
 )
+told("Only GiB was tried: the label may be right, and the number GB.")(
+    lambda **c: {"means": audited(**c, units=(("GiB", GIB),))["means"]}
+)
 told(
-    "None of the products was found. Is the product rounded to as many decimals as `number` has, and compared as text?"
+    "None of the products was found. Each is made with the hidden tensor, of 2 bytes a number, rounded to as many "
+    "decimals as `number` has, and compared as text."
 )(lambda **c: {"means": "neither"})
+told('A number may end in 0: the text of round(0.5, 2) is "0.5", not "0.50". Make the text with f"{x:.2f}".')(
+    lambda **c: {"means": audited(**c, near=lambda x, y: str(round(x, len(y.split(".")[1]))) == y)["means"]}
+)
 NEAR = [
     lambda x, y: abs(x - y) < 0.1 * y,
     lambda x, y: abs(x - y) < 0.05 * y,
@@ -649,6 +700,12 @@ def other_count(**c):
     return {"means": {"one layer": "all layers", "all layers": "one layer"}.get(what, what) + comma + unit}
 
 
+@told("One layer was never tried: the page may be right about that.")
+def all_layers_only(**c):
+    means = audited(**c)["means"]
+    return {"means": means if means.startswith("all layers") else "neither"}
+
+
 @told("All layers were never tried: the number may be layers times too large.")
 def one_layer_only(number, **c):
     return {"means": audited(number, **c | {"layers": 1})["means"]}
@@ -663,12 +720,27 @@ for instead in (
     told('If no product fits, the answer is "neither".')(
         lambda instead=instead, **c: {"means": audited(**c, neither=instead)["means"]}
     )
+
+
+@told('The nearest product was taken. If none of them, rounded, is `number`, the answer is "neither".')
+def nearest(number, layers, width, tokens, **c):
+    times, units = {"one layer": 1, "all layers": layers}, {"GB": GB, "GiB": GIB}
+    far = {f"{w}, {u}": abs(8 * tokens * width * times[w] / units[u] - float(number)) for w, u in product(times, units)}
+    return {"means": min(far, key=far.get)}
+
+
 told("That is in bytes: 1 GiB is 2³⁰ of them.")(lambda **c: audited(**c, unit=1) | {"means": None})
 told("That is in MiB: 1 GiB is 2³⁰ bytes.")(lambda **c: audited(**c, unit=2**20) | {"means": None})
 for digits in (0, 1, 2, 3):
     told("This one was rounded: give it as it is. Only the product that is compared with `number` is rounded.")(
         lambda digits=digits, **c: {name: round(x, digits) for name, x in audited(**c).items() if name != "means"}
     )
+told("This one was rounded: give it as it is. Only the product that is compared with `number` is rounded.")(
+    lambda **c: {name: round(x, len(c["number"].split(".")[1])) for name, x in audited(**c).items() if name != "means"}
+)
+told("Text was returned, and a float is asked: give the number as it is.")(
+    lambda **c: {name: str(x) for name, x in audited(**c).items() if name != "means"}
+)
 told("A float was asked: divide with /, not with //.")(
     lambda **c: {name: int(x) for name, x in audited(**c).items() if name != "means"}
 )

@@ -35,8 +35,9 @@ def layer_terms(given, layer_terms):
 @check.task(points=1.5, section="8.2 to 8.5", cases=3, parts=True)
 def crossover(given, crossover):
     a, layers = given.integer(4, 96), given.choice([12, 24, 36, 48, 96])
-    h, s = a * given.choice([40, 60, 80, 120, 160]), given.choice([96, 128, 256, 512])
-    found = by_name([crossover(layers, h, a, s, layers * h * s * given.integer(500, 5000))], "tokens batch vocabulary")
+    h, s = a * given.choice([40, 60, 80, 120, 160]), 2 * given.integer(50, 250) + 1  # odd: 5as/h is never whole
+    n = layers * h * s * given.integer(5000, 50_000)
+    found = by_name([crossover(layers, h, a, s, n)], "tokens batch vocabulary")
     return {name: entry[0] if isinstance(entry, list) else entry for name, entry in found.items()}
 
 
@@ -88,7 +89,7 @@ def largest_batch(given, largest_batch):
     a, layers, s = given.integer(8, 32), given.integer(12, 60), given.choice([512, 1024, 2048])
     h, v = a * given.choice([64, 96, 128]), given.integer(30_000, 130_000)
     sizes = {"layers": layers, "h": h, "a": a, "v": v, "n": layers * 12 * h * h + v * h}
-    room = [given.integer(50, 900), given.integer(50, 900), given.integer(50_000, 90_000)]  # GB
+    room = [given.integer(50, 900), given.integer(50, 900), given.integer(5_000_000, 9_000_000)]  # GB
     cards = [22 * sizes["n"] + gigabytes * 10**9 for gigabytes in (*room, 0)]  # 0: for the update alone
 
     def ask(strategies, cards, s):
@@ -97,29 +98,40 @@ def largest_batch(given, largest_batch):
         return None if None in batches else batches
 
     found = {strategy: ask([strategy], cards, s) for strategy in ("none", "selective", "full")}
-    small, large = 22 * sizes["n"] - given.integer(1, 10**6), 22 * sizes["n"] + 5000 * 10**9
+    small, large = 22 * sizes["n"] - given.integer(1, 10**6), [22 * sizes["n"] + x * 10**12 for x in (5, 5000)]
     found["too small for the update"] = ask(["none", "full"], [small], s)
-    found["a long sequence"] = ask(["none", "full"], [large], given.choice([131_072, 262_144]))
+    found["a long sequence"] = ask(["none", "full"], large, given.choice([131_072, 262_144]))
     return found
 
 
 @check.task(points=1.5, section="8.6", parts=True)
 def audit(given, audit):
-    return by_name([audit(**claim) for claim in claims(given)], "hidden_gib swiglu_gib means")
+    found = by_name([audit(**claim) for claim in claims(given)], "hidden_gib swiglu_gib means")
+    for name in ("hidden_gib", "swiglu_gib"):
+        if isinstance(found[name], list) and any(isinstance(entry, str) for entry in found[name]):
+            found[name] = "text"
+    return found
 
 
 def claims(given):
     """Seven claims, in any order: which bytes are meant, and in which unit; or no bytes at all, if only just."""
-    kinds = [(one, unit) for one in (True, False) for unit in (10**9, 2**30)] + [(False, 1.3e9), (False, 1.005e9)]
-    kinds.append(given.choice(kinds[:4]))
+    digits = given.choice([{10**9: 1, 2**30: 2}, {10**9: 2, 2**30: 1}])  # and one more if one layer is meant
+    kinds = [(one, unit, digits[unit] + one, "") for one in (True, False) for unit in digits]
+    kinds += [(False, 1.3e9, given.integer(1, 2), ""), (False, 1.005e9, given.integer(2, 3), "")]
+    kinds.append((given.choice([True, False]), given.choice([10**9, 2**30]), given.integer(2, 3), "0"))
     while kinds:
-        one, unit = kinds.pop(given.integer(0, len(kinds) - 1))
-        layers, width = given.integer(20, 130), 128 * given.integer(50, 140)
-        ffn, tokens = 128 * given.integer(60, 420), given.choice([4096, 8192, 16_384])
-        nbytes = 8 * tokens * width * (1 if one else layers)
-        decimals = given.choice([2, 3] if one or unit == 1.005e9 else [1, 2])
-        number = f"{nbytes / unit:.{decimals}f}"
-        yield {"number": number, "layers": layers, "width": width, "ffn": ffn, "tokens": tokens}
+        one, unit, decimals, end = kinds.pop(given.integer(0, len(kinds) - 1))
+        claim = one_claim(given, one, unit, decimals)
+        while not claim["number"].endswith(end):
+            claim = one_claim(given, one, unit, decimals)
+        yield claim
+
+
+def one_claim(given, one, unit, decimals):
+    layers, width = 2 * given.integer(10, 65) + 1, 128 * (2 * given.integer(25, 70) + 1)  # odd: no product is exact
+    ffn, tokens = 128 * given.integer(60, 420), given.choice([4096, 8192, 16_384])
+    number = f"{8 * tokens * width * (1 if one else layers) / unit:.{decimals}f}"
+    return {"number": number, "layers": layers, "width": width, "ffn": ffn, "tokens": tokens}
 
 
 check.add_quiz(points=1, names="q1, q2, q3, q4", section="8.2, 8.4 and 8.5")

@@ -181,3 +181,11 @@ def attend(q, k, v, mask, p):
         return (torch.native_dropout(y, p, True)[0] if p else y) @ v
 
     return torch.utils.checkpoint.checkpoint(again, q, k, v, mask, use_reentrant=False)
+
+
+# %% kept with dropout: The dropout's output is not kept
+def attend(q, k, v, mask, p):
+    w = q @ k.mT * q.shape[-1] ** -0.5
+    if p:
+        w = torch.native_dropout(w, p, True)[0]
+    return (w + mask).softmax(-1) @ v

@@ -175,3 +175,88 @@ def audit(number, layers, width, ffn, tokens):
             if f"{k * hidden / size:.{decimals}f}" == number:
                 means = f"{what}, {unit}"
     return {"hidden_gib": hidden // 2**30, "swiglu_gib": 8 * tokens * ffn // 2**30, "means": means}
+
+
+# %% A number may end in 0
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    means = "neither"
+    p = len(number.split(".")[1])
+    for what, c in {"one layer": 1, "all layers": layers}.items():
+        for u, d in {"GB": 10**9, "GiB": 2**30}.items():
+            if str(round(t * c / d, p)) == number:
+                means = f"{what}, {u}"
+    return {"hidden_gib": t / 2**30, "swiglu_gib": 8 * ffn * tokens / 2**30, "means": means}
+
+
+# %% One layer was never tried
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    means = "neither"
+    p = len(number.split(".")[1])
+    for u, d in {"GB": 10**9, "GiB": 2**30}.items():
+        if f"{t * layers / d:.{p}f}" == number:
+            means = f"all layers, {u}"
+    return {"hidden_gib": t / 2**30, "swiglu_gib": 8 * ffn * tokens / 2**30, "means": means}
+
+
+# %% Only GiB was tried
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    means = "neither"
+    p = len(number.split(".")[1])
+    for what, c in {"one layer": 1, "all layers": layers}.items():
+        if f"{t * c / 2**30:.{p}f}" == number:
+            means = f"{what}, GiB"
+    return {"hidden_gib": t / 2**30, "swiglu_gib": 8 * ffn * tokens / 2**30, "means": means}
+
+
+# %% made with the hidden tensor
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    means = "neither"
+    p = len(number.split(".")[1])
+    for what, c in {"one layer": 1, "all layers": layers}.items():
+        for u, d in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{8 * ffn * tokens * c / d:.{p}f}" == number:
+                means = f"{what}, {u}"
+    return {"hidden_gib": t / 2**30, "swiglu_gib": 8 * ffn * tokens / 2**30, "means": means}
+
+
+# %% hidden_gib, swiglu_gib: Text was returned
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    means = "neither"
+    p = len(number.split(".")[1])
+    for what, c in {"one layer": 1, "all layers": layers}.items():
+        for u, d in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{t * c / d:.{p}f}" == number:
+                means = f"{what}, {u}"
+    return {"hidden_gib": f"{t / 2**30:.3f}", "swiglu_gib": f"{8 * ffn * tokens / 2**30:.3f}", "means": means}
+
+
+# %% without the input
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    means = "neither"
+    p = len(number.split(".")[1])
+    for what, c in {"one layer": 1, "all layers": layers}.items():
+        for u, d in {"GB": 10**9, "GiB": 2**30}.items():
+            if f"{t * c / d:.{p}f}" == number:
+                means = f"{what}, {u}"
+    return {"hidden_gib": t / 2**30, "swiglu_gib": (8 * ffn + 2 * width) * tokens / 2**30, "means": means}
+
+
+# %% The nearest product was taken
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    c = {
+        f"{what}, {u}": t * c / d
+        for what, c in {"one layer": 1, "all layers": layers}.items()
+        for u, d in {"GB": 10**9, "GiB": 2**30}.items()
+    }
+    return {
+        "hidden_gib": t / 2**30,
+        "swiglu_gib": 8 * ffn * tokens / 2**30,
+        "means": min(c, key=lambda k: abs(c[k] - float(number))),
+    }

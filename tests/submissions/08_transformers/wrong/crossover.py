@@ -142,3 +142,12 @@ def crossover(layers, h, a, s, n):
         "batch": 16 * n // (layers * layer) + 1,
         "vocabulary": 2 * layers * s * h // 6 + 1,
     }
+
+
+# %% 5as/h was rounded down
+def crossover(layers, h, a, s, n):
+    return {
+        "tokens": 34 * h // (5 * a) + 1,
+        "batch": 16 * n // (layers * s * h * (34 + 5 * a * s // h)) + 1,
+        "vocabulary": layers * h // 3 + 1,
+    }

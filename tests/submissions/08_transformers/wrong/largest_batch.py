@@ -151,3 +151,30 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
     one = layers * layer + 4 * s * h + 6 * s * v
     max(0, (nbytes - 14 * n) // one)
+
+
+# %% none, selective, full, a long sequence: Rounded to the nearest
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    per = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    if 22 * n > nbytes:
+        return 0
+    return round((nbytes - 14 * n) / (layers * per + 4 * s * h + 6 * s * v))
+
+
+# %% none, selective, full, a long sequence: One too few
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    per = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
+    if 22 * n > nbytes:
+        return 0
+    return max(0, (nbytes - 14 * n) // (layers * per + 4 * s * h + 6 * s * v) - 1)
+
+
+# %% selective, full, a long sequence: When the head runs backward no layer
+def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
+    one = 34 * s * h + 5 * a * s * s
+    per = {"none": layers * one, "selective": layers * 34 * s * h + 5 * a * s * s, "full": layers * 2 * s * h + one}[
+        strategy
+    ]
+    if 22 * n > nbytes:
+        return 0
+    return max(0, (nbytes - 14 * n) // (per + 4 * s * h + 6 * s * v))

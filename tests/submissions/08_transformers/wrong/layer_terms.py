@@ -289,3 +289,45 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
         "mlp": (e + 1) * sbh + wide * e * s * b * ffn,
     }
     return {name: nbytes / sbh for name, nbytes in found.items()}
+
+
+# %% only the rest of the table
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    sbh = s * b * h
+    e = itemsize
+    return {
+        k: v * e // 2
+        for k, v in {
+            "norms": 4 * sbh,
+            "qkv": 8 * sbh,
+            "square": 5 * a * s * s * b,
+            "projection": 3 * sbh,
+            "mlp": 3 * sbh + 2 * s * b * ffn * (2 if activation == "gelu" else 1),
+        }.items()
+    }
+
+
+# %% were to be left out
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    sbh = s * b * h
+    e = itemsize
+    return {
+        "norms": 2 * e * sbh + 8 * s * b,
+        "qkv": 4 * e * sbh,
+        "square": a * s * s * b * (2 * e + 1),
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + s * b * ffn * e * (1 + (activation == "gelu")),
+    }
+
+
+# %% ReLU keeps no mask
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    sbh = s * b * h
+    e = itemsize
+    return {
+        "norms": 2 * e * sbh,
+        "qkv": 4 * e * sbh,
+        "square": a * s * s * b * (2 * e + 1),
+        "projection": (e + 1) * sbh,
+        "mlp": (e + 1) * sbh + s * b * ffn * (2 * e if activation == "gelu" else e + 1),
+    }
