@@ -78,4 +78,4 @@ def test_a_move_is_quick():
     start = time.process_time()
     for index in range(5):
         slider.index = index
-    assert time.process_time() - start < 5 * 1  # 0.15 s each on an idle machine
+    assert time.process_time() - start < 5 * 4  # 0.15 s each on an idle machine

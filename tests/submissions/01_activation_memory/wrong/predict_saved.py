@@ -44,12 +44,6 @@ def predict_saved(op, n, d):
     return saved.get(op, x)
 
 
-# %% Is a `return` missing?
-def predict_saved(op, n, d):
-    x = 4 * n * d
-    x + 8 * n if op == "layer_norm" else x
-
-
 # %% relu: One byte each, as in a mask, would do, but eager PyTorch saves ReLU's output: a float32 has 4 bytes.
 def predict_saved(op, n, d):
     x = n * d
@@ -73,3 +67,9 @@ def predict_saved(op, n, d):
 def predict_saved(op, n, d):
     x = 4 * n * d
     return {"times_3": 0, "plus": 0, "layer_norm": x + 8 * n, "max_pool": 2 * x}.get(op, x) / 2**20
+
+
+# %% Is a `return` missing?
+def predict_saved(op, n, d):
+    x = 4 * n * d
+    x + 8 * n if op == "layer_norm" else x
