@@ -70,6 +70,7 @@ def largest_batch(given, largest_batch):
     gpu_gib = given.choice([8, 16, 24, 40, 80])
     fixed = given.integer(2**30, 4 * 2**30)
     per_sample = given.integer(2**20, 200 * 2**20)
+    fixed += (gpu_gib * 2**30 - fixed) % per_sample - 3 * per_sample // 4  # what is left is no sample, but nearly one
     exact = (gpu_gib * 2**30 - fixed) // 77
     return {
         "a batch that fits": batch_for(fixed, per_sample, gpu_gib),

@@ -98,7 +98,8 @@ def predict_peak(given, predict_peak):
 def breaking(given, decoy):
     """k segments of k similar stages, but for one layer; with a decoy, a larger one where it does no harm.
 
-    The decoy is in the segment that keeps most; its output is a checkpoint, so the next segment makes the peak.
+    The decoy is in the segment that keeps most; its output is a checkpoint, so the next segment makes the peak. There
+    another stage keeps most, its output: to rewrite that one saves less.
     """
     k = given.choice([3, 4, 5])
     n = k * k
@@ -106,12 +107,14 @@ def breaking(given, decoy):
     while len(x) <= n:
         x.append(given.choice([size for size in range(5, 16) if size != x[-1]]))  # input and output differ
     guilty = given.integer(1 if decoy else 0, k - 2)  # its segment, not the last one
+    layer = guilty * k + given.integer(0, k - 1)
     if decoy:
         x[guilty * k] = 140 * k
+        x[given.choice([i for i in range(guilty * k, guilty * k + k - 1) if i != layer]) + 1] += 60
     xbar = [out + given.integer(20, 25) for out in x[1:]]
     for i in range(guilty * k, guilty * k + k):
         xbar[i] += 140 if decoy else 50
-    xbar[guilty * k + given.integer(0, k - 1)] += 30 if decoy else 30 * k
+    xbar[layer] += 30 if decoy else 30 * k
     if decoy:
         xbar[guilty * k - 1] += 180
     return x, xbar

@@ -103,10 +103,10 @@ def predict(given, predict):
     layers = given.integer(3, 6)
     rows, widths = given.integer(3, 50), [given.integer(3, 60) for _ in range(layers + 1)]
     itemsizes, last = given.choice([(2, 8), (8, 2)]), layers - 1
-    some = sorted({given.integer(0, last - 1) for _ in range(2)})
+    some = sorted({given.integer(low, last - 1) for low in (0, 1)})  # the largest is not the first layer
 
     def asked(ends):
-        calls = zip(([*some, last], some), itemsizes, strict=True)
+        calls = zip(([*some, last], some[-1:]), itemsizes, strict=True)
         found = [predict(rows, widths, kept, ends, itemsize) for kept, itemsize in calls]
         return None if any(pair is None for pair in found) else [list(pair) for pair in found]
 
@@ -261,8 +261,8 @@ def policy_for(given, policy_for):
         return attempt(("budget", "bytes kept", "FLOPs recomputed"), reached, policy_for, segment, x, budget)
 
     return {
-        # two results of the same shape, one of which cost several times as much
-        "same shapes": ask([small, middle, wide, middle, small], "gelu", middle),
+        # three results of the same shape, two of which cost several times as much; there is room for one
+        "same shapes": ask([small, middle, wide, middle, wide, middle, small], "gelu", middle),
         # the last product is the dearest, and early stop leaves it out; there is room for the two before it
         "ends in Linear": ask([small - 1, small, middle, wide, wide - 1], "linear", middle + wide),
         # two results are worth more than the one that is dearest per byte

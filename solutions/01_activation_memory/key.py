@@ -130,7 +130,10 @@ told("Views of one storage begin at addresses of their own. Take the storage's: 
 told("Views were counted, each with its own size. Take the storage's address and size: a view keeps all of it alive.")(
     counting(lambda t, parameters, seen: 0 if begins_among(t, [*parameters, *seen]) else t.nbytes)
 )
-told("Storages of the same size were counted as one. What tells them apart is the address.")(
+told(
+    "One storage was counted, of many of the same size. What tells one from the others, and from the parameters', is "
+    "its address: not its size or shape, nor whether it needs a gradient."
+)(
     counting(
         lambda t, parameters, seen: (
             0 if is_among(t, parameters) or any(whole(t) == whole(s) for s in seen) else whole(t)
@@ -256,6 +259,11 @@ told = check.largest_batch.mistake
 @told("What does not grow with the batch was forgotten: measure two batches; their difference is one sample.")
 def no_intercept(measure, gpu_gib):
     return gpu_gib * GIB // measure(1)
+
+
+@told("What does not grow with the batch was forgotten: parameters, gradients and optimizer state need room first.")
+def no_fixed_part(measure, gpu_gib):
+    return gpu_gib * GIB // (measure(2) - measure(1))
 
 
 @told("gpu_gib is in GiB: 2³⁰ bytes, not 10⁹.")

@@ -1,5 +1,7 @@
 """What is known about wrong answers to assignment 2, and what to say to each."""
 
+import itertools
+
 import torch
 from tasks import check
 
@@ -67,6 +69,22 @@ def a_list_of_the_first(fs, dfs, x):
     return [only_the_first(fs, dfs, x)]
 
 
+@told(
+    "These are the gradients with respect to the OUTPUT of each function: the last is 1. Multiply by the function's "
+    "own derivative first, then put the gradient into the list."
+)
+def of_the_outputs(fs, dfs, x):
+    return [*products(slopes(dfs, values(fs, x)[:-1]))[1:], torch.ones_like(x)]
+
+
+@told(
+    "Derivatives and inputs do not belong together: one of the two lists was reversed, the other was not. dfs[i] takes "
+    "the input of fs[i]."
+)
+def half_reversed(fs, dfs, x):
+    return products(slopes(dfs[::-1], values(fs, x)[:-1]))
+
+
 @told("n + 1 gradients were returned. The last one, of the output itself, is 1: it is not asked for.")
 def one_too_many(fs, dfs, x):
     return [*products(slopes(dfs, values(fs, x)[:-1])), torch.ones_like(x)]
@@ -119,6 +137,11 @@ softmax_mistake(
 )
 softmax_mistake(
     "That is sigmoid's derivative. Softmax outputs depend on every input of their row.", lambda dy, y: y * (1 - y) * dy
+)
+softmax_mistake(
+    "The diagonal was counted twice: the sum Σ dyᵢ yᵢ goes over all i, i = j included. With it, y (1 − y) dy becomes "
+    "y dy: equation 4.",
+    lambda dy, y: y * (1 - y) * dy - y * (dy * y).sum(-1, True),
 )
 softmax_mistake(
     "Right for one row, wrong for several: rows of a batch do not know about each other. Which dimension did you sum "
@@ -179,6 +202,14 @@ def across_the_batch(dy, indices, shape):
     return dy.new_zeros(shape).flatten().scatter_add(0, indices.flatten(), dy.flatten()).reshape(shape)
 
 
+def rows_of_h(dy, indices, shape):
+    dx = dy.new_zeros(shape)
+    for n, c in itertools.product(range(shape[0]), range(shape[1])):
+        for g, i in zip(dy[n, c].flatten(), indices[n, c].flatten(), strict=True):
+            dx[n, c, i // shape[2], i % shape[2]] += g
+    return dx
+
+
 def count_of_wins(dy, indices, shape):
     cells = dy.new_zeros(shape).flatten(-2)
     return cells.scatter_add(-1, indices.flatten(-2), torch.ones_like(dy).flatten(-2)).reshape(shape)
@@ -193,6 +224,10 @@ for overwriting in (scattered, last_wins):
 pool_mistake(
     "The indices count the cells of one image, not of the whole batch: all images were sent into the first.",
     across_the_batch,
+)
+pool_mistake(
+    "A row of the image has W cells: index i is in row i // W and column i % W, and W is shape[3].",
+    rows_of_h,
 )
 pool_mistake("The winner's cell got 1. It must get dy.", count_of_wins)
 pool_mistake("dx has the cells in one row: give it the shape of x.", lambda *a: across(*a))
@@ -234,7 +269,15 @@ norm_mistake(
 )
 norm_mistake(
     "w is missing: y = x̂ w + b, so the gradient that reaches x̂ is g = dy · w, and x̂ = (y − b) / w.",
-    lambda *a: norm(*a, use_w=False),
+    lambda *a: only(norm(*a, use_w=False)[0]),
+)
+norm_mistake(
+    "dw has a factor w too many: dw = Σ dy · x̂ over the rows, with dy itself, not g, and with x̂ = (y − b) / w.",
+    lambda dy, y, rstd, w, b: (None, w * norm(dy, y, rstd, w, b)[1], norm(dy, y, rstd, w, b)[2]),
+)
+norm_mistake(
+    "dw and db have a factor w too many: only dx is about g = dy · w. dw = Σ dy · x̂ and db = Σ dy, over the rows.",
+    lambda dy, y, rstd, w, b: (None, *norm(dy * w, y, rstd, w, b)[1:]),
 )
 norm_mistake("x̂ = (y − b) / w: b was not taken off.", lambda *a: norm(*a, shifted=False))
 norm_mistake(
@@ -253,9 +296,15 @@ norm_mistake(
     "Sums were taken over the row. Equation 5 has means: each element of x has a part of 1/D in the row's mean.",
     lambda *a: only(norm(*a, mean=torch.sum)[0]),
 )
+for mean in (torch.Tensor.mean, lambda t: t.mean(0, keepdim=True)):
+    norm_mistake(
+        "The means went over several rows. Each row is normalized by itself: take them over the last dimension, "
+        "keepdim=True.",
+        lambda *a, mean=mean: only(norm(*a, mean=lambda t, *dim, **keep: mean(t))[0]),
+    )
 norm_mistake(
-    "The means went over all rows. Each row is normalized by itself: take them over the last dimension, keepdim=True.",
-    lambda *a: only(norm(*a, mean=lambda t, *dim, **keep: t.mean())[0]),
+    "keepdim=True is missing: a mean over the last dimension lost it, so the means do not stand beside their rows.",
+    lambda *a: norm(*a, mean=lambda t, dim, keepdim: t.mean(dim)),
 )
 norm_mistake(
     "dx was divided by rstd. rstd is 1 over the standard deviation already: multiply by it.",
@@ -296,7 +345,10 @@ SKIP = (
     "An op on the tape has no gradient: its output was not used for this output, so nothing ever arrives. Skip it "
     "(section 2.5: the library does)."
 )
-ADD = "A value that is used several times gets a gradient from every use: add them up. Here only one of them was kept."
+ADD = (
+    "A value that is used several times gets a gradient from every use: add them up. Here it is as large as one of "
+    "them alone."
+)
 
 
 @told(SKIP)
@@ -309,6 +361,7 @@ def does_not_skip(tape, output, dy, get=dict.__getitem__):
 
 
 told(SKIP)(lambda *a: does_not_skip(*a, get=dict.get))
+told(SKIP)(lambda *a: does_not_skip(*a, get=lambda grads, out: grads.get(out, 0)))
 
 
 @told(ADD)
@@ -355,6 +408,14 @@ def in_place_on_a_copy(tape, output, dy):
 
 
 @told(
+    "There is no gradient but the output's own: the op that made the output was not played. Was the tape cut in front "
+    "of it, or left with `break` at a later op, where `continue` goes on?"
+)
+def only_the_output(tape, output, dy):
+    return {output: dy}
+
+
+@told(
     "The loop stopped at an op that no gradient reaches. Ops in front of it may have one: leave it out with `continue` "
     "and go on."
 )
@@ -389,7 +450,10 @@ def zeros_first(tape, output, dy):
     return grads
 
 
-@told("The tape was read from first to last. A gradient comes from behind: read it in reverse.")
+@told(
+    "Only the op that made the output sent gradients. Was the tape read from first to last? A gradient comes from "
+    "behind: read it in reverse, and play every op whose output has one."
+)
 def forwards(tape, output, dy):
     return right(tape[::-1], output, dy)
 
@@ -520,10 +584,11 @@ def second_of(number):
     return answer
 
 
-for vectors_only in (torch.dot, torch.matmul):
-    hvp_mistake("g and v may have any shape, and this product takes vectors: g · v is (g * v).sum().")(
-        second_of(vectors_only)
-    )
+for vectors_only in (second_of(torch.dot), second_of(torch.matmul), lambda *a: matrix(*a) @ a[2]):
+    hvp_mistake(
+        "x and v may have any shape, and this product takes vectors: g · v is (g * v).sum(), and a whole H must become "
+        "a matrix, and v a vector, first."
+    )(vectors_only)
 hvp_mistake("What was differentiated second is a tensor of many numbers. Take the gradient of ONE: (g * v).sum().")(
     second_of(torch.mul)
 )

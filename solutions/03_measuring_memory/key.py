@@ -149,6 +149,9 @@ told = check.first_block.mistake
 told("A request of exactly 1 MiB was sent to the large pool: rounding leaves it as it is, and 1 MiB is still small.")(
     lambda n: block(n, small=lambda size: size < MiB)
 )
+told("Rounding comes first: a little less than 10 MiB becomes 10 MiB, which is no longer under 10 MiB.")(
+    lambda n: block(n, medium=lambda size: n < 10 * MiB)
+)
 told("A multiple of 512 is not rounded up any further.")(lambda n: block(n, rounded=n // 512 * 512 + 512))
 for rounding in (lambda n: n, lambda n: n // 512 * 512):
     told("Rounded down, or not at all: a request is rounded up to a multiple of 512.")(
@@ -156,6 +159,9 @@ for rounding in (lambda n: n, lambda n: n // 512 * 512):
     )
 told("A request of exactly 10 MiB gets a segment made to measure: 20 MiB are for those under 10 MiB.")(
     lambda n: block(n, medium=lambda size: size <= 10 * MiB)
+)
+told("A segment of the large pool has 20 MiB if the request is under 10 MiB.")(
+    lambda n: block(n, medium=lambda size: False)
 )
 told("From 10 MiB on a segment is made to measure: the request rounded up to 2 MiB, not always 20 MiB.")(
     lambda n: block(n, medium=lambda size: size < 20 * MiB)
@@ -165,10 +171,13 @@ told("A segment for a large request is rounded up to a multiple of 2 MiB.")(
 )
 told("From 10 MiB on a segment is rounded up to a multiple of 2 MiB, not of 20 MiB.")(lambda n: block(n, step=20 * MiB))
 told("The small pool ends at 1 MiB. What 10 MiB decide is the size of a large segment.")(
-    lambda n: block(n) | {"pool": "small" if n < 10 * MiB else "large"}
+    lambda n: block(n) | {"pool": "small" if block(n)["rounded"] < 10 * MiB else "large"}
 )
 told("A rest of exactly 1 MiB is not cut off in the large pool: it must be more than 1 MiB.")(
     lambda n: block(n, cuts=lambda rest: rest >= MiB)
+)
+told("In the small pool a rest of 512 B or more is cut off: more than 1 MiB is the large pool's rule.")(
+    lambda n: block(n) | ({"allocated": 2 * MiB} if block(n)["rounded"] == MiB else {})
 )
 told(
     "That is always the rounded request. From 10 MiB on a segment is a multiple of 2 MiB, and in the large pool a rest "
@@ -191,7 +200,7 @@ class Small:
 
     best, any_pool, strict = staticmethod(lambda b: (b.size, b.address)), False, False
     merges, across, wraps, keeps, counts = "both", False, False, False, "first"
-    forgets = ""
+    marks, forgets = True, ""
 
     def __init__(self):
         self.blocks, self.allocated, self.peak, self.reserved, self.next_address = [], 0, 0, 0, 0
@@ -219,16 +228,19 @@ class Small:
 
     def free(self, piece):
         self.allocated -= piece.size if self.counts == "first" else 0
-        piece.free = True
+        piece.free = self.marks
         i = self.blocks.index(piece)
-        pairs = {"both": [(i, i + 1), (i - 1, i)], "right": [(i, i + 1)], "left": [(i - 1, i)], "none": []}[self.merges]
-        for left, right in pairs:
+        behind, front = (i, i + 1), (i - 1, i)
+        pairs = {"right": [behind], "left": [front], "none": [], "left or right": [front, behind]}
+        for left, right in pairs.get(self.merges, [behind, front]):
             if (left < 0 and not self.wraps) or right >= len(self.blocks):
                 continue
             a, b = self.blocks[left], self.blocks[right]
             if a.free and b.free and (a.segment == b.segment or self.across):
                 a.size += b.size
                 self.blocks[right : right + 1] = [b] if self.keeps else []
+                if " or " in self.merges:
+                    break
         self.allocated -= piece.size if self.counts == "late" else 0
 
     def empty_cache(self):
@@ -273,9 +285,12 @@ wrong(
     "`allocated` is lowered by the size of the merged block. Subtract the block's own size, before it is merged.",
     counts="late",
 )
-wrong("Freed blocks are not merged: free neighbours of one segment become one block.", merges="none")
+wrong("free does not mark the block as free: it is never handed out again.", marks=False)
+wrong("Freed blocks are not merged, or on one side only: free neighbours become one block.", merges="none")
 wrong("The block is merged with the one behind it, but not with the one in front of it.", merges="right")
 wrong("The block is merged with the one in front of it, but not with the one behind it.", merges="left")
+for merges in ("right or left", "left or right"):
+    wrong("A block between two free ones is merged with one of them only: it merges with both.", merges=merges)
 wrong("Blocks of two segments were merged. Their addresses touch, but each segment is CUDA's own piece.", across=True)
 wrong("The first block has none in front of it: in Python, blocks[-1] is the last one.", wraps=True)
 wrong("Merged, but the list still holds the block that is now a part of its neighbour.", keeps=True)
@@ -287,7 +302,8 @@ wrong(
     "Free blocks of a segment that is partly in use were given back. CUDA takes whole segments.", forgets="neighbours"
 )
 wrong(
-    "A list that is shortened while a loop goes through it skips an entry: go through a copy, list(self.blocks).",
+    "A segment that is wholly free stayed. A list that is shortened while a loop goes through it skips an entry: go "
+    "through a copy, list(self.blocks).",
     forgets="a copy",
 )
 wrong("`next_address` went down. A new segment has addresses that were never used before.", forgets="addresses")

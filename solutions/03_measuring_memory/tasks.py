@@ -74,7 +74,7 @@ def alive_at_peak(given, alive_at_peak):
 @check.task(points=1.5, section="3.3", parts=True)
 def first_block(given, first_block):
     edges = [512, MiB, MiB + 1, 10 * MiB - 512, 10 * MiB, (2 * given.integer(10, 40) + 1) * MiB]
-    edges += [20 * MiB * given.integer(2, 4) - given.integer(1, MiB)]
+    edges += [20 * MiB * given.integer(2, 4) - given.integer(1, MiB), 10 * MiB - given.integer(1, 511)]
     others = [given.integer(1, MiB), given.integer(MiB, 10 * MiB)]
     others += [given.integer(2 * 5, 2 * 60) * MiB + given.integer(1, MiB) for _ in range(6)]
     found = [first_block(nbytes) for nbytes in edges + others]
@@ -167,6 +167,7 @@ def cache(given, Allocator):
     before = program.figures
     program.take("again", big[0])
     program.take("wall", 10 * MiB)
+    program.take("p again", less(given, p))  # its segment stayed
     program.give("again", "big 2")
     program.gpu.empty_cache()
     return before + program.figures

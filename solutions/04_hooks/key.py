@@ -111,14 +111,23 @@ def cleared(model, handles):
 
 
 @contextlib.contextmanager
-def swallowed(model, handles):
+def removed_after_runtime_errors(model, handles):
     try:
-        yield
-    except Exception:
-        pass
-    finally:
+        with removed_if_all_is_well(model, handles):
+            yield
+    except RuntimeError:
         for handle in handles:
             handle.remove()
+        raise
+
+
+def swallowed(errors, after):
+    @contextlib.contextmanager
+    def ends(model, handles):
+        with after(model, handles), contextlib.suppress(errors):
+            yield
+
+    return ends
 
 
 def late(after):
@@ -159,8 +168,16 @@ told('The model itself is missing in the log. named_modules() gives it first, by
         finally_removed,
     )
 )
-told("The block's error was swallowed: clean up, and let it be raised on. finally does, except does not.")(
-    logger(pre_hook, swallowed)
+for errors, after in (
+    (Exception, finally_removed),
+    (RuntimeError, finally_removed),
+    (RuntimeError, removed_if_all_is_well),
+):
+    told("The block's error was swallowed: clean up, and let it be raised on. finally does, except does not.")(
+        logger(pre_hook, swallowed(errors, after))
+    )
+told("Hooks stay on the model if the block raises something else than a RuntimeError: finally runs after any error.")(
+    logger(pre_hook, removed_after_runtime_errors)
 )
 told("The log is in the order in which forwards end. A forward pre-hook is called when they begin.")(
     logger(
@@ -273,15 +290,21 @@ told(
     "Integers went through bfloat16, which has 8 bits of precision: 1001 comes back as 1000. Pack floating-point only.",
     *packing(alone=lambda t: isinstance(t if t._base is None else t._base, nn.Parameter)),
 )
-told("Nothing is packed: the tensors stay as they are.", lambda t: t, lambda t: t)
+told("Nothing is packed: as many bytes wait as without hooks.", lambda t: t, lambda t: t)
 told(
     "requires_grad does not tell a parameter: what a layer returns requires a gradient, too.",
     *packing(alone=lambda t: t.requires_grad or not t.is_floating_point()),
 )
 told(
-    "is_leaf does not tell a parameter: the input is a leaf, too.",
-    *packing(alone=lambda t: (t if t._base is None else t._base).is_leaf or not t.is_floating_point()),
+    "A frozen parameter was packed: it requires no gradient, and is a parameter all the same. isinstance tells.",
+    *packing(alone=lambda t: left_alone(t) and (t.requires_grad or not t.is_floating_point())),
 )
+for alone in (lambda t: t._base is not None, lambda t: (t if t._base is None else t._base).is_leaf):
+    told(
+        "The input is not packed: here it is a view, and its base is a leaf. Neither _base alone nor is_leaf tells a "
+        "parameter: isinstance does, of the tensor or of its base.",
+        *packing(alone=lambda t, alone=alone: left_alone(t) or alone(t)),
+    )
 told(
     "Only float32 is packed. Float64 occurs, too.",
     *packing(alone=lambda t: left_alone(t) or t.dtype != torch.float32),
@@ -349,6 +372,9 @@ told("The bytes of a view were counted. It keeps its whole storage: t.untyped_st
 told("An element was taken for 4 bytes, and this model is float64. A storage knows its nbytes().")(
     lambda model, x: summed(first(saves(model, x)), lambda t: 4 * t.numel())
 )
+told("A module saved several storages, and the last one's bytes stand for all: add them up.")(
+    lambda model, x: {running[-1]: whole(t) for *running, t in first(saves(model, x))}
+)
 told("A storage went to whoever saved it last. It is for whoever saved it first.")(
     lambda model, x: summed(first(saves(model, x)[::-1]))
 )
@@ -380,6 +406,13 @@ def for_all_that_run(model, x):
     for _, *running, t in first(saves(model, x)):
         nbytes.update(dict.fromkeys(running, whole(t)))
     return nbytes
+
+
+@told("Only modules without submodules have hooks: what a container saves itself is its own. Hook all modules.")
+def on_leaves_alone(model, x):
+    containers = {name for name, module in model.named_modules() if list(module.children())}
+    found = first(saves(model, x))
+    return summed(("" if running[-1] in containers else running[-1], t) for *running, t in found)
 
 
 told("Parameters were counted. They are saved as views: compare storages with the parameters'.")(

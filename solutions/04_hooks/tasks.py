@@ -31,14 +31,14 @@ class Checkpointed(nn.Sequential):
 
 
 class Twice(nn.Module):
-    """One layer that is called twice in each forward pass."""
+    """One layer that is called twice in each forward pass, and one that never is. Two results it saves itself."""
 
     def __init__(self, width):
         super().__init__()
-        self.layer = nn.Linear(width, width)
+        self.layer, self.spare = nn.Linear(width, width), nn.Tanh()
 
     def forward(self, x):
-        return self.layer(self.layer(x).relu())
+        return self.layer(self.layer(x).relu()).tanh()
 
 
 class Half(nn.Module):
@@ -86,19 +86,31 @@ def shown(log):
 @check.task(points=1, section="4.3, and What can go wrong", parts=True)
 def logged(given, logged):
     width, layers = given.integer(2, 9), given.integer(2, 6)
-    model, x = nn.Sequential(*chain(layers, width)), torch.ones(2, width)
-    theirs = [m.register_forward_hook(lambda *_: None) for m in model[: given.integer(1, layers)]]
-    theirs.append(model[given.integer(0, layers - 1)].register_forward_pre_hook(lambda *_: None))
+    first, one = given.integer(1, layers), given.integer(0, layers - 1)
+
+    def build():
+        """A model on which others have hooks."""
+        model = nn.Sequential(*chain(layers, width))
+        for module in model[:first]:
+            module.register_forward_hook(lambda *_: None)
+        model[one].register_forward_pre_hook(lambda *_: None)
+        return model
+
+    def failing(x):
+        model, raised, log = build(), "nothing", []
+        try:
+            with logged(model) as log:
+                model(x)
+        except Exception as error:
+            raised = type(error).__name__
+        return {"log": shown(log), "raised": raised, "hooks afterwards": hooks_on(model)}
+
+    model = build()
     with logged(model) as log:
-        model(x)
+        model(torch.ones(2, width))
     done = {"log": shown(log), "hooks afterwards": hooks_on(model)}
-    raised, log = "nothing", []
-    try:
-        with logged(model) as log:
-            model(torch.ones(2, width + 1))  # one feature too many: the first layer fails
-    except Exception as error:
-        raised = type(error).__name__
-    failed = {"log": shown(log), "raised": raised, "hooks afterwards": hooks_on(model)}
+    # the first layer fails: one feature too many, or no tensor at all
+    failed = {"a RuntimeError": failing(torch.ones(2, width + 1)), "a TypeError": failing(None)}
     return {"a block that ends": done, "a block that fails": failed}
 
 
@@ -152,7 +164,8 @@ def bf16_hooks(given, pack_bf16, unpack_bf16):
     rows, width = given.integer(3, 6), given.integer(3, 7)
     given.seeded()
     model = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Softplus()).float()
-    x = given.normal(rows, width)
+    model.append(nn.Linear(width, width).requires_grad_(False))
+    x = given.normal(rows * width).view(rows, width)  # a view, and of no parameter
     own, kept = list(model.parameters()), []
 
     def pack(tensor):
@@ -164,7 +177,7 @@ def bf16_hooks(given, pack_bf16, unpack_bf16):
         loss = model(x).sum()
     raised, gradients = "", []
     try:
-        gradients = torch.autograd.grad(loss, own)[::2]  # of the weights
+        gradients = torch.autograd.grad(loss, [model[0].weight, model[2].weight])
     except RuntimeError as error:
         raised = str(error)
     values = given.normal(rows, width, dtype=torch.float64) * 1e6  # bfloat16 has float32's range

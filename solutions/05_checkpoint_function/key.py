@@ -776,6 +776,12 @@ def stops_at_two(checkpoint, blocks, x):
     return x
 
 
+def quarters(checkpoint, blocks, x):
+    for half in (blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]):
+        x = checkpoint(lambda x, half=half: two_halves(checkpoint, half, x), x)
+    return x
+
+
 def halves_swapped(checkpoint, blocks, x):
     if len(blocks) == 1:
         return blocks[0](x)
@@ -827,11 +833,12 @@ def another_one(**options):
     return nested
 
 
+TOO_EARLY = "Splitting stops too early: go on until a half is a single block."
 wrong_chains = {
     "Nothing is checkpointed: the blocks run once, and autograd keeps everything.": lambda c, blocks, x: run(blocks, x),
     "One checkpoint for each block, none inside another: split into halves, and split each half again.": flat,
     "Two checkpoints, and nothing inside them: inside each half, do the same again.": two_halves,
-    "Splitting stops at two blocks: go on until a half is a single block.": stops_at_two,
+    TOO_EARLY: stops_at_two,
     "The halves are swapped: blocks[0] runs first.": halves_swapped,
     "Both halves are given x: the second half takes what the first one returned.": x_for_both,
     "One checkpoint holds both halves: each half has one of its own.": one_for_both,
@@ -848,6 +855,7 @@ wrong_chains = {
 }
 for message, answer in wrong_chains.items():
     check.nested.mistake(message, answer, None)
+check.nested.mistake(TOO_EARLY, quarters, None)
 for reentrant in (True, False):
     check.nested.mistake(
         "That is another checkpoint than the one that nested is given: take its first argument.",

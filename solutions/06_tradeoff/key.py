@@ -438,6 +438,11 @@ def below_n(n, checkpoint, stage):
     return min((with_peak(n, checkpoint, stage, k) for k in range(1, n)), key=lambda pair: pair[1])
 
 
+@told("k = 1 was never tried: a single chunk is allowed, and here it is sometimes the best.")
+def above_1(n, checkpoint, stage):
+    return min((with_peak(n, checkpoint, stage, k) for k in range(2, n + 1)), key=lambda pair: pair[1])
+
+
 @told("The units are exchanged: k checkpoints take k · checkpoint, the chunk takes ⌈n/k⌉ · stage.")
 def exchanged(n, checkpoint, stage):
     peaks = {k: k * stage + up(n, k) * checkpoint for k in range(1, n + 1)}
@@ -562,8 +567,8 @@ for one in (None, triangle):
     recurrence("In front of the checkpoint all s slots are free again: t(k, s), not t(k, s − 1).", front=-1, one=one)
 recurrence("Without a slot a chain of two or more stages cannot be reversed: t is infinite there, not 0.", none=0)
 recurrence(
-    "That is l − 1, as if there were always one slot more. Behind the checkpoint l − k stages have s − 1 slots, and "
-    "without a slot t is infinite.",
+    "That is l − 1, as if there were always one slot more. k forwards lead to the checkpoint, l − k stages behind it "
+    "have s − 1 slots, and without a slot t is infinite.",
     turned=True,
 )
 recurrence(
@@ -617,6 +622,10 @@ def floors(n, k):
     return [i * n // k for i in range(k + 1)]
 
 
+def ceilings(n, k):
+    return [-(-i * n // k) for i in range(k + 1)]
+
+
 def whole(n, k):
     return [*range(0, n, -(-n // k)), n]
 
@@ -659,9 +668,11 @@ told(f"{REST} And its stages run twice, which they need not.")(builder(in_last, 
 told(FIRST_LONGER)(builder(longer_last))
 told(FIRST_LONGER)(builder(spread))
 told(FIRST_LONGER)(builder(floors))
+told(FIRST_LONGER)(builder(ceilings))
 told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(longer_last, twice=True))
 told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(spread, twice=True))
 told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(floors, twice=True))
+told(f"{FIRST_LONGER} And the stages of the last chunk run twice.")(builder(ceilings, twice=True))
 told("Chunks of ⌈n/k⌉ stages leave the last one what is left: the lengths differ by more than one.")(builder(whole))
 told("Chunks of ⌈n/k⌉ stages leave the last one what is left, and here it runs twice, too.")(builder(whole, twice=True))
 told("The rest makes a chunk of its own, so there are more than k: spread it, one stage to a chunk.")(

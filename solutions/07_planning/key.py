@@ -260,6 +260,16 @@ def largest_layer_before(x, xbar):
     return max(range(len(xbar)), key=xbar.__getitem__), peak(x, xbar)
 
 
+@told(
+    "The segment is right, and this is the stage in it that keeps most. But it goes on keeping its output: to rewrite "
+    "stage i saves xbar[i] - x[i + 1]."
+)
+def largest_in_its_segment(x, xbar):
+    k = round(len(xbar) ** 0.5)
+    first = guilty(x, xbar) // k * k
+    return after(x, xbar, max(range(first, first + k), key=xbar.__getitem__))
+
+
 @told("That is where the guilty segment begins: asked is the stage inside it that is to be rewritten.")
 def its_segment(x, xbar):
     k = round(len(xbar) ** 0.5)
@@ -476,7 +486,10 @@ def without_the_last(best, s, t, m, f, b, x, xbar):
     return min(ways)
 
 
-@told("Everything of s was kept wherever it fits. A checkpoint may take less time all the same: min over all ways.")
+@told(
+    "This is the time if everything of s is kept, and a checkpoint takes less: try every u from s + 1 to t, and take "
+    "min over all ways."
+)
 def kept_if_it_fits(best, s, t, m, f, b, x, xbar):
     kept = f[s] + best(s + 1, t, m - xbar[s]) + b[s]
     return kept if kept < inf else choice()(best, s, t, m, f, b, x, xbar)
@@ -588,12 +601,29 @@ def checkpoint_for_free(x, xbar, allowed):
     return smallest(x, xbar, allowed, at=lambda u: 0)
 
 
-@told("x[u] is charged to both parts. When s to u - 1 run again, u to t are reversed, and the checkpoint is gone.")
+LEFT = (
+    "x[u] is charged to the left part. When s to u - 1 run again, u to t are reversed, and the checkpoint is gone: it "
+    "is there while u to t run."
+)
+
+
+@told(LEFT)
 def charged_to_both(x, xbar, allowed):
     @cache
     def need(s, t):
         ways = [xbar[s] + need(s + 1, t) if s < t else xbar[s]]
         ways += [x[u] + max(need(u, t), need(s, u - 1)) for u in range(s + 1, t + 1) if u in allowed]
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+@told(LEFT)
+def charged_to_the_left(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        ways = [xbar[s] + need(s + 1, t) if s < t else xbar[s]]
+        ways += [max(need(u, t), x[u] + need(s, u - 1)) for u in range(s + 1, t + 1) if u in allowed]
         return min(ways)
 
     return x[0] + need(0, len(xbar) - 1)
@@ -783,7 +813,7 @@ def without_tmp_only(stages, x, budget):
     return ck.optimal(ck.Costs(costs.ftime, costs.btime, costs.x, costs.xbar), budget)
 
 
-@told("Bytes were taken for time: a stage's time is its FLOPs.")
+@told("This is the plan for times that are bytes. The time of a forward is its FLOPs: 2·N·(d·h + h·k) for a block.")
 def bytes_as_time(stages, x, budget):
     costs = in_flops(stages, x)
     return ck.optimal(replace(costs, ftime=costs.xbar), budget)

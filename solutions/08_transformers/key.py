@@ -7,6 +7,8 @@ import torch
 from tasks import check
 from torch.nn import functional as F
 
+from ckptlib.transformer import causal_mask
+
 # ---- Task 1: layer_terms ----
 
 told = check.layer_terms.mistake
@@ -132,7 +134,7 @@ def mask_of_relu(s, b, h, a, ffn, itemsize, activation):
     return {"mlp": found + (s * b * ffn if activation == "relu" else 0)}
 
 
-@told("Nobody keeps the output of narrow: the dropout behind it keeps a mask.")
+@told("One tensor of width h too many: LayerNorm 2's input is among the norms. Nobody keeps the output of narrow.")
 def output_of_narrow(s, b, h, a, ffn, itemsize, activation):
     return {"mlp": terms(s, b, h, a, ffn, itemsize, activation)["mlp"] + itemsize * s * b * h}
 
@@ -324,7 +326,9 @@ def wasteful(q, k, mask):
     return ((q * q.shape[-1] ** -0.5) @ k.mT).masked_fill(mask < 0, float("-inf"))
 
 
-FIRST_Q = "A second Q (or K) is kept: it was scaled into a new tensor, and the old one shares its storage with others. "
+FIRST_Q = (
+    "A second Q, K or V is kept: scaled or copied, it is a new tensor, and the old one shares its storage with others. "
+)
 told(FIRST_Q + "Scale the scores, by a number.")(attention(scaled_q, native))
 told("masked_fill keeps its mask of s x s, and so does where. Adding a mask keeps nothing.")(attention(filled, native))
 told("The dropout's mask is kept in the activation's dtype, as F.dropout does on a CPU. Which op keeps 1 byte each?")(
@@ -341,6 +345,9 @@ told("The scores are not divided by √d.")(attention(lambda q, k, mask: q @ k.m
 told("The scores were divided by d, not by √d.")(attention(lambda q, k, mask: q @ k.mT / q.shape[-1] + mask, native))
 told("The mask was left out: every token looks at every other.")(
     attention(lambda q, k, mask: q @ k.mT * q.shape[-1] ** -0.5, native)
+)
+told("The mask that was given is not used: another one is in its place.")(
+    attention(lambda q, k, mask: inside(q, k, causal_mask(len(mask), mask.dtype)), native)
 )
 told("Nothing is dropped.")(attention(inside, lambda x, p: x))
 for rest in (1, 0, None):
@@ -378,9 +385,9 @@ for kind in (None, torch.float32, torch.float64):
             native,
         )
     )
-COPIES = "Copies are kept: contiguous() makes new tensors, and the old storage stays, too."
-told(COPIES)(attention(lambda q, k, mask: inside(q.contiguous(), k.contiguous(), mask), native))
-told(COPIES)(attention(lambda q, k, mask: inside(q.contiguous(), k, mask), native))
+told("Copies are kept: scaling both Q and K, or contiguous(), makes new tensors, and the old storage stays, too.")(
+    attention(lambda q, k, mask: inside(q.contiguous(), k.contiguous(), mask), native)
+)
 
 
 def mistaken_in(message, weights):
@@ -408,6 +415,10 @@ for dimension in (1, 0):
         "Each token's weights sum to 1: softmax runs over the last dimension, the tokens that are looked at.",
         lambda q, k, mask, p, dimension=dimension: maybe(inside(q, k, mask).softmax(dimension), p),
     )
+mistaken_in(
+    "A second matrix of s x s is kept: between softmax and the product with V there is dropout alone.",
+    lambda q, k, mask, p: maybe(inside(q, k, mask).softmax(-1) / 3, p),
+)
 mistaken_in(
     "The mask is added to the scores, in front of softmax.",
     lambda q, k, mask, p: maybe((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) + mask, p),
@@ -600,6 +611,7 @@ def one_input_alone(**given):
 told = check.audit.mistake
 told(MISSING)(lambda **c: {})
 GB, GIB = 10**9, 2**30
+PRODUCTS = [f"{what}, {unit}" for what in ("one layer", "all layers") for unit in ("GB", "GiB")]
 
 
 def verdict(
@@ -681,6 +693,10 @@ for near, which in product(NEAR, (0, -1)):  # the first that is near, or the las
             "means": audited(**c, near=lambda x, y: near(x, float(y)), which=which)["means"]
         }
     )
+for only in PRODUCTS:
+    told(f'Of the four products only "{only}" is ever found: does an else or a return in the loop undo the others?')(
+        lambda only=only, **c: {"means": only if audited(**c)["means"] == only else "neither"}
+    )
 for decimals in (2, 1, 3):
     told("Not every number has so many decimals: count those of `number`, and round the product to as many.")(
         lambda decimals=decimals, **c: {"means": audited(**c, near=lambda x, y: f"{x:.{decimals}f}" == y)["means"]}
@@ -711,12 +727,7 @@ def one_layer_only(number, **c):
     return {"means": audited(number, **c | {"layers": 1})["means"]}
 
 
-for instead in (
-    None,
-    "",
-    "none",
-    *(f"{what}, {unit}" for what in ("one layer", "all layers") for unit in ("GB", "GiB")),
-):
+for instead in (None, "", "none", *PRODUCTS):
     told('If no product fits, the answer is "neither".')(
         lambda instead=instead, **c: {"means": audited(**c, neither=instead)["means"]}
     )

@@ -46,7 +46,9 @@ about_price(
     per_byte=lambda b, m, i, k, size: 2 * m * k / ((m + k) * size),
 )
 about_price(
-    "The result has no inner dimension: it is summed over. Its shape is (b, m, k).",
+    "Each result is a sum of `inner` products: the inner length is in the FLOPs. It is not in the bytes: the result's "
+    "shape is (b, m, k).",
+    flops=lambda b, m, i, k, size: 2 * b * m * k,
     nbytes=lambda b, m, i, k, size: b * m * i * k * size,
     per_byte=lambda b, m, i, k, size: 2 / size,
 )
@@ -69,10 +71,8 @@ about_price(
     "Upside down: that is bytes for each FLOP.",
     per_byte=lambda b, m, i, k, size: size / (2 * i),
 )
-about_price(
-    "It was rounded down. per_byte need not be a whole number: divide with /.",
-    per_byte=lambda b, m, i, k, size: 2 * i // size,
-)
+for rounded in (lambda b, m, i, k, size: 2 * i // size, lambda b, m, i, k, size: round(2 * i / size)):
+    about_price("It was rounded. per_byte need not be a whole number: divide with /.", per_byte=rounded)
 
 # ---- Task 2: predict ----
 
@@ -109,6 +109,11 @@ about_predict(
     f"{NEEDED} And its result is not the output.",
     lambda every, last, kept: (kept - {last}, every - kept - {last}),
 )
+about_predict(
+    "gelu",
+    "A GELU follows the last product, so its result is not the output: it is counted if it is kept.",
+    lambda every, last, kept: (kept - {last}, every - kept),
+)
 KEPT = "The policy keeps results of linear layers, and nothing else: GELUs run again."
 for more, message in (
     (lambda every, last, kept: kept, f"Exactly twice the bytes. Were GELUs' outputs counted as kept? {KEPT}"),
@@ -136,14 +141,16 @@ for ends in ("gelu", "linear"):
         "A kept result is handed out, its product does not run again. The others do.",
         lambda every, last, kept, inside=inside: (kept - inside(last), every - inside(last)),
     )
-    about_predict(
-        ends,
-        "Products in front of a kept result run again, too: their own results are needed, by a GELU and for a weight.",
-        lambda every, last, kept, inside=inside: (
-            kept - inside(last),
-            {i for i in every - inside(last) if i > max(kept - inside(last))},
-        ),
-    )
+    for of in (max, min):
+        about_predict(
+            ends,
+            "Products in front of a kept result run again, too: their own results are needed, by a GELU and for a "
+            "weight.",
+            lambda every, last, kept, inside=inside, of=of: (
+                kept - inside(last),
+                {i for i in every - kept - inside(last) if i > of(kept - inside(last))},
+            ),
+        )
 
 
 def scaled(message, of_bytes, of_flops):
@@ -439,6 +446,14 @@ def by_shape(segment, args, budget):
     return lambda ctx, op, *args, **kwargs: SAVE if is_product(op) and ctx.op_output.nbytes in kept else AGAIN
 
 
+def by_shape_and_price(segment, args, budget):
+    """Keeps every product that is as large and as dear as a chosen one."""
+    costs = [cost for cost in segment_costs(segment, *args) if cost.flops and cost.again]
+    kept = {costs[i] for i in right_choice([cost[1:3] for cost in costs], budget)}
+    asked = iter(segment_costs(segment, *args))
+    return lambda ctx, op, *args, **kwargs: SAVE if next(asked) in kept else AGAIN
+
+
 def first_fit(segment, args, budget):
     """Keeps products as they come, as long as there is room."""
     left = [budget]
@@ -477,22 +492,26 @@ for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flop
     told(
         "Greedy: a dear result left no room for two that together spare more (section 9.4). Use the choice of task 4."
     )(by_place(by(order)))
-told(
-    "A result was recognised by its size. Another one is as large, and it is kept, too: count, and know results by "
-    "their place."
-)(by_shape)
-told("choose returns indices into your list of prices, not places in segment_costs: translate them back into places.")(
-    untranslated
-)
-told("Results are kept as they come, as long as there is room. Price them first, then choose.")(first_fit)
-told("Every product is kept, whatever the budget: choose some of them.")(
-    lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE if is_product(op) else AGAIN
-)
+for recognised in (by_shape, by_shape_and_price):
+    told(
+        "A result was recognised by its size, or its price. Another one has the same, and it is kept, too: count, and "
+        "know results by their place."
+    )(recognised)
 for lost in (lambda *_: lambda ctx, op, *args, **kwargs: AGAIN, never_counts_others):
     told(
         "What is worth it is not kept. Places count all ops that the policy is asked about: is it counted once for "
-        "every question, before anything else? And is the verdict on the chosen ones MUST_SAVE?"
+        "every question, before anything else, and from 0 by every policy? And is the verdict on the chosen ones "
+        "MUST_SAVE?"
     )(lost)
+told("choose returns indices into your list of prices, not places in segment_costs: translate them back into places.")(
+    untranslated
+)
+told("Results are kept as they come, or the smallest first, as long as there is room. Price them first, then choose.")(
+    first_fit
+)
+told("Every product is kept, whatever the budget: choose some of them.")(
+    lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE if is_product(op) else AGAIN
+)
 told("Everything is kept. PREFER_RECOMPUTE is the verdict for what was not chosen.")(
     lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE
 )

@@ -245,6 +245,16 @@ def all_ranks(s, b, h, t, itemsize, way):
     return t * half(s, b, h, t, itemsize, way)
 
 
+@told("The mean and the deviation are of all sequences: 2 elements for each of the sb tokens.")
+def one_sequence(s, b, h, t, itemsize, way):
+    return half(s, b, h, t, itemsize, way) - 2 * itemsize * s * (b - 1) // (1 if way == "tensor" else t)
+
+
+@told("More is counted than is kept outside the products: once sbh elements for the norm's input, once for x.")
+def one_more_outside(s, b, h, t, itemsize, way):
+    return half(s, b, h, t, itemsize, way) + itemsize * s * b * h // (1 if way == "tensor" else t)
+
+
 @told('The shard of x was counted besides the gathered x: under "kept" the gathered one is all that is kept of it.')
 def shard_besides(s, b, h, t, itemsize, way):
     return half(s, b, h, t, itemsize, way) + (itemsize * s * b * h // t if way == "kept" else 0)

@@ -16,6 +16,7 @@ from ckptlib import book
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
 NUMBERED = [path for path in CHAPTERS if not path.name.startswith("00")]
+READ = [*CHAPTERS, ROOT / "book" / "claims.ipynb", *sorted((ROOT / "exercises").glob("*/*.ipynb"))]
 UNUSED = "simply just obviously trivially powerful magic leverage".split() + ["note that", "under the hood", "let's"]
 
 PARTS = "You will be able to, What can go wrong, On a GPU, Recap, Check yourself, Exercises, Further".split(", ")
@@ -84,8 +85,14 @@ def test_its_code_cells_are_short(numbered):
     lengths = {cell["id"]: len(text(cell).splitlines()) for cell in cells(numbered, "code")}
     long = {name: lines for name, lines in lengths.items() if lines > 22}
     assert not long
-    lines = [line for cell in cells(numbered, "code") for line in text(cell).splitlines()]
-    assert [line for line in lines if len(line) > 107] == []  # wider ones are cut off in JupyterLab's window
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_its_code_fits_jupyterlabs_window(path):
+    lines = [line for cell in cells(path, "code") for line in text(cell).splitlines()]
+    assert [line for line in lines if len(line) > 107] == []  # wider ones are cut off
+    blocks = [block for cell in cells(path, "markdown") for block in re.findall(r"```.*?```", text(cell), re.DOTALL)]
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 89] == []  # goes on at the margin
 
 
 def test_the_sources_it_shows_fit_the_window(numbered):

@@ -81,3 +81,14 @@ def largest_batch(measure, gpu_gib):
 def largest_batch(measure, gpu_gib):
     slope = measure(2) - measure(1)
     return max(1, (gpu_gib * 2**30 - measure(1) + slope) // slope)
+
+
+# %% Rounded up or to the nearest
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    return max(0, round((gpu_gib * 2**30 - measure(1) + slope) / slope))
+
+
+# %% optimizer state need room first
+def largest_batch(measure, gpu_gib):
+    return gpu_gib * 2**30 // (measure(2) - measure(1))

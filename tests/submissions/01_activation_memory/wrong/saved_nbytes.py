@@ -99,7 +99,7 @@ def saved_nbytes(fn, parameters):
     return sum(sizes.values())
 
 
-# %% Storages of the same size were counted as one
+# %% One storage was counted, of many of the same size
 def saved_nbytes(fn, parameters):
     owned = {p.untyped_storage().data_ptr() for p in parameters}
     sizes = set()
@@ -177,3 +177,17 @@ def saved_nbytes(fn, parameters):
     with saved_tensors_hooks(pack, lambda t: t):
         out = fn()
     return sum(sizes)
+
+
+# %% nor whether it needs a gradient
+def saved_nbytes(fn, parameters):
+    sizes = {}
+
+    def pack(t):
+        if not t.requires_grad:
+            sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = fn()
+    return sum(sizes.values())

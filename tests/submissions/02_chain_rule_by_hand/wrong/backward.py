@@ -1,4 +1,4 @@
-# %% only one of them was kept
+# %% as large as one of them alone
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -61,7 +61,7 @@ def backward(tape, output, dy):
     return grads
 
 
-# %% only one of them was kept
+# %% as large as one of them alone
 def backward(tape, output, dy):
     return backward_wrongly(tape, output, dy)
 
@@ -77,7 +77,7 @@ def backward(tape, output, dy):
     return grads
 
 
-# %% an output that is not the last: The loop stopped
+# %% an op that the output does not use: The loop stopped
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -149,4 +149,34 @@ def backward(tape, output, dy):
     for out, inputs, vjp in reversed(tape):
         for name, dx in zip(inputs, vjp(grads[out])):
             grads[name] = grads[name] + dx
+    return grads
+
+
+# %% an op that the output does not use: An op on the tape has no gradient
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        for name, dx in zip(inputs, vjp(grads.get(out, 0))):
+            grads[name] = grads.get(name, 0) + dx
+    return grads
+
+
+# %% the op that made the output was not played
+def backward(tape, output, dy):
+    end = [out for out, _, _ in tape].index(output)
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape[:end]):
+        if out in grads:
+            for name, dx in zip(inputs, vjp(grads[out])):
+                grads[name] = grads.get(name, 0) + dx
+    return grads
+
+
+# %% play every op whose output has one
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        if out == output:
+            for name, dx in zip(inputs, vjp(dy)):
+                grads[name] = grads.get(name, 0) + dx
     return grads

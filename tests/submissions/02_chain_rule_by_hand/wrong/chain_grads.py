@@ -126,3 +126,29 @@ def chain_grads(fs, dfs, x):
         g = g * df(a)
         grads.insert(0, g.sum())
     return grads
+
+
+# %% with respect to the OUTPUT
+def chain_grads(fs, dfs, x):
+    inputs = []
+    for f in fs:
+        inputs.append(x)
+        x = f(x)
+    g, grads = torch.ones_like(x), []
+    for df, a in zip(dfs[::-1], inputs[::-1]):
+        grads.insert(0, g)
+        g = g * df(a)
+    return grads
+
+
+# %% do not belong together
+def chain_grads(fs, dfs, x):
+    inputs = []
+    for f in fs:
+        inputs.append(x)
+        x = f(x)
+    g, grads = 1.0, []
+    for df, a in zip(dfs, inputs[::-1]):
+        g = g * df(a)
+        grads.insert(0, g)
+    return grads

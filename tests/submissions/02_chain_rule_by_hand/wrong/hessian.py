@@ -90,14 +90,14 @@ def hvp(loss, x, v):
     return torch.autograd.functional.hessian(loss, x).reshape(n, n) @ v.flatten()
 
 
-# %% Hv of a polynomial, Hv of a network: g and v may have any shape
+# %% Hv of a polynomial, Hv of a network: x and v may have any shape
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
     return torch.autograd.grad(torch.dot(g, v), x)[0]
 
 
-# %% Hv of a polynomial, Hv of a network: g and v may have any shape
+# %% Hv of a polynomial, Hv of a network: x and v may have any shape
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
@@ -124,3 +124,8 @@ def hvp(loss, x, v):
     loss(x).backward(create_graph=True)
     (x.grad * v).sum().backward()
     return x.grad
+
+
+# %% and a whole H must become a matrix
+def hvp(loss, x, v):
+    return torch.autograd.functional.hessian(loss, x) @ v

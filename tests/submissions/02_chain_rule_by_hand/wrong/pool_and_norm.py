@@ -110,7 +110,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
     return dx, (dy * x_hat).flatten(0, -2).sum(0), dy.flatten(0, -2).sum(0)
 
 
-# %% The means went over all rows
+# %% The means went over several rows
 def max_pool_vjp(dy, indices, shape):
     return torch.zeros(shape).flatten(2).scatter_add(2, indices.flatten(2), dy.flatten(2)).view(shape)
 
@@ -168,3 +168,41 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 # %% dx of LayerNorm, dw and db of LayerNorm: returned None. Is a `return` missing?
 def layer_norm_vjp(dy, y, rstd, w, b):
     x_hat = (y - b) / w
+
+
+# %% windows side by side, windows that overlap: A row of the image has W cells
+def max_pool_vjp(dy, indices, shape):
+    dx = torch.zeros(shape)
+    for n in range(shape[0]):
+        for c in range(shape[1]):
+            for g, i in zip(dy[n, c].flatten(), indices[n, c].flatten().tolist()):
+                dx[n, c, i // shape[2], i % shape[2]] += g
+    return dx
+
+
+# %% dw and db of LayerNorm: dw has a factor w too many
+def layer_norm_vjp(dy, y, rstd, w, b):
+    x_hat, g = (y - b) / w, dy * w
+    dx = rstd * (g - g.mean(-1, keepdim=True) - x_hat * (g * x_hat).mean(-1, keepdim=True))
+    return dx, (g * x_hat).flatten(0, -2).sum(0), dy.flatten(0, -2).sum(0)
+
+
+# %% dw and db have a factor w too many
+def layer_norm_vjp(dy, y, rstd, w, b):
+    x_hat, g = (y - b) / w, dy * w
+    dx = rstd * (g - g.mean(-1, keepdim=True) - x_hat * (g * x_hat).mean(-1, keepdim=True))
+    return dx, (g * x_hat).flatten(0, -2).sum(0), g.flatten(0, -2).sum(0)
+
+
+# %% The means went over several rows
+def layer_norm_vjp(dy, y, rstd, w, b):
+    x_hat, g = (y - b) / w, dy * w
+    dx = rstd * (g - g.mean(0, keepdim=True) - x_hat * (g * x_hat).mean(0, keepdim=True))
+    return dx, (dy * x_hat).flatten(0, -2).sum(0), dy.flatten(0, -2).sum(0)
+
+
+# %% dx of LayerNorm, dw and db of LayerNorm: keepdim=True is missing
+def layer_norm_vjp(dy, y, rstd, w, b):
+    x_hat, g = (y - b) / w, dy * w
+    dx = rstd * (g - g.mean(-1) - x_hat * (g * x_hat).mean(-1))
+    return dx, (dy * x_hat).flatten(0, -2).sum(0), dy.flatten(0, -2).sum(0)

@@ -504,3 +504,63 @@ class Allocator(BrokenAllocator):
                 self.blocks.remove(block)
                 self.reserved -= block.size
                 self.next_address -= block.size
+
+
+# %% best fit, merging, empty_cache: free does not mark the block as free
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        i = self.blocks.index(block)
+        if i + 1 < len(self.blocks) and self.blocks[i + 1].free and self.blocks[i + 1].segment == block.segment:
+            block.size += self.blocks.pop(i + 1).size
+        if i > 0 and self.blocks[i - 1].free and self.blocks[i - 1].segment == block.segment:
+            self.blocks[i - 1].size += self.blocks.pop(i).size
+
+    def empty_cache(self):
+        used = {b.segment for b in self.blocks if not b.free}
+        self.reserved -= sum(b.size for b in self.blocks if b.segment not in used)
+        self.blocks = [b for b in self.blocks if b.segment in used]
+
+
+# %% merging: A block between two free ones is merged with one of them only
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free, i = True, self.blocks.index(block)
+        if i + 1 < len(self.blocks) and self.blocks[i + 1].free and self.blocks[i + 1].segment == block.segment:
+            block.size += self.blocks.pop(i + 1).size
+        elif i > 0 and self.blocks[i - 1].free and self.blocks[i - 1].segment == block.segment:
+            self.blocks[i - 1].size += self.blocks.pop(i).size
+
+    def empty_cache(self):
+        used = {b.segment for b in self.blocks if not b.free}
+        self.reserved -= sum(b.size for b in self.blocks if b.segment not in used)
+        self.blocks = [b for b in self.blocks if b.segment in used]
+
+
+# %% merging: A block between two free ones is merged with one of them only
+class Allocator(BrokenAllocator):
+    def find(self, size, pool):
+        fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
+        return min(fitting, key=lambda b: (b.size, b.address), default=None)
+
+    def free(self, block):
+        self.allocated -= block.size
+        block.free, i = True, self.blocks.index(block)
+        if i > 0 and self.blocks[i - 1].free and self.blocks[i - 1].segment == block.segment:
+            self.blocks[i - 1].size += self.blocks.pop(i).size  # and now i is another block's
+        if i + 1 < len(self.blocks) and self.blocks[i + 1].free and self.blocks[i + 1].segment == block.segment:
+            block.size += self.blocks.pop(i + 1).size
+
+    def empty_cache(self):
+        used = {b.segment for b in self.blocks if not b.free}
+        self.reserved -= sum(b.size for b in self.blocks if b.segment not in used)
+        self.blocks = [b for b in self.blocks if b.segment in used]

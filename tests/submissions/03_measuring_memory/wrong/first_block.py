@@ -102,3 +102,33 @@ def first_block(nbytes):
     cut = rest >= 512 if rounded <= MiB else rest > MiB
     pool = "small" if rounded < 10 * MiB else "large"
     return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% segment: Rounding comes first
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if nbytes < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% segment, allocated: A segment of the large pool has 20 MiB
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest >= 512 if pool == "small" else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% allocated: In the small pool a rest of 512 B or more is cut off
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if rounded <= MiB else "large"
+    segment = 2 * MiB if pool == "small" else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    cut = rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}

@@ -14,7 +14,7 @@ def unpack_bf16(packed):
 # %% rounded, and stored as the upper half of float32
 def pack_bf16(t):
     base = t if t._base is None else t._base
-    if base.is_leaf and base.requires_grad or not torch.is_floating_point(t):
+    if type(base) is nn.Parameter or not torch.is_floating_point(t):
         return (t,)
     return t.bfloat16().view(torch.int16), t.dtype
 

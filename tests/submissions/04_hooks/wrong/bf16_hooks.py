@@ -104,7 +104,7 @@ def unpack_bf16(packed):
     return packed[0].to(packed[1])
 
 
-# %% is_leaf does not tell a parameter
+# %% nor is_leaf tells a parameter
 def pack_bf16(t):
     if (t if t._base is None else t._base).is_leaf or not t.is_floating_point():
         return t, t.dtype
@@ -124,3 +124,35 @@ def pack_bf16(t):
 
 def unpack_bf16(packed):
     return packed[0].to(packed[1])
+
+
+# %% Neither _base alone
+def pack_bf16(t):
+    if isinstance(t, nn.Parameter) or t._base is not None or not t.is_floating_point():
+        return t, t.dtype
+    return t.bfloat16(), t.dtype
+
+def unpack_bf16(p):
+    return p[0].to(p[1])
+
+
+# %% A frozen parameter was packed
+def pack_bf16(t):
+    b = t if t._base is None else t._base
+    if (b.is_leaf and b.requires_grad) or not t.is_floating_point():
+        return t, t.dtype
+    return t.bfloat16(), t.dtype
+
+def unpack_bf16(p):
+    return p[0].to(p[1])
+
+
+# %% as many bytes wait as without hooks
+def pack_bf16(t):
+    b = t if t._base is None else t._base
+    if isinstance(b, nn.Parameter) or not t.is_floating_point():
+        return t, t.dtype
+    return t.bfloat16().to(t.dtype), t.dtype
+
+def unpack_bf16(p):
+    return p[0].to(p[1])

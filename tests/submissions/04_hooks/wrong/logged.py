@@ -110,3 +110,48 @@ def logged(model):
     finally:
         for handle in handles:
             handle.remove()
+
+
+# %% something else than a RuntimeError
+@contextmanager
+def logged(model):
+    log, handles = [], []
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: log.append(name)))
+    try:
+        yield log
+    except RuntimeError:
+        for h in handles:
+            h.remove()
+        raise
+    for h in handles:
+        h.remove()
+
+
+# %% a block that ends: Hooks stay on the model after the block
+@contextmanager
+def logged(model):
+    log, handles = [], []
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: log.append(name)))
+    try:
+        yield log
+    except Exception:
+        for h in handles:
+            h.remove()
+        raise
+
+
+# %% The block's error was swallowed
+@contextmanager
+def logged(model):
+    log, handles = [], []
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: log.append(name)))
+    try:
+        yield log
+    except RuntimeError as error:
+        print(error)
+    finally:
+        for handle in handles:
+            handle.remove()

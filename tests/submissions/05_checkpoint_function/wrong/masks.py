@@ -326,3 +326,20 @@ class Masks(torch.autograd.Function):
         ctx.generator.set_state(now)
         torch.autograd.backward(y, dy)
         return None, x.grad, None
+
+
+# %% tensors with a .grad
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.fn, ctx.generator, ctx.state = fn, generator, generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        ctx.generator.set_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        return None, *torch.autograd.grad(y, x, dy), None

@@ -99,3 +99,10 @@ def best_k(n, checkpoint, stage):
 def best_k(n, checkpoint, stage):
     k = min(range(1, n + 1), key=lambda k: k * checkpoint + -(-n // k) * stage)
     return k, k * checkpoint + n // k * stage
+
+
+# %% k = 1 was never tried
+def best_k(n, checkpoint, stage):
+    peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(2, n + 1)}
+    k = min(peaks, key=peaks.get)
+    return k, peaks[k]

@@ -186,3 +186,13 @@ def beta(s, t):
 # %% beta: s to the power t would give
 def beta(s, t):
     return s**t
+
+
+# %% k forwards lead to the checkpoint
+@cache
+def extra_forwards(l, s):
+    if l == 1:
+        return 0
+    if s == 0:
+        return inf
+    return min(l - k + extra_forwards(l - k, s - 1) + extra_forwards(k, s) for k in range(1, l))

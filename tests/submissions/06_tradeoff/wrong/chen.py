@@ -185,3 +185,16 @@ def chen(n, k):
         actions += [("keep all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
+
+
+# %% The lengths are right, their order is not
+def chen(n, k):
+    edges = [-(-i * n // k) for i in range(k + 1)]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("restore", lo)] if hi < n else []
+        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions

@@ -246,3 +246,15 @@ def revolve(n, slots):
         ]
 
     return reverse(0, n, slots)
+
+
+# %% three or four slots: forwards:
+def revolve(n, slots):
+    def reverse(lo, hi, s):
+        if hi - lo == 1:
+            return [("keep all", lo), ("backward", lo)]
+        middle = lo + max(1, round((hi - lo) ** 0.5)) if s > 1 else hi - 1
+        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        return climb + reverse(middle, hi, s - 1) + [("restore", lo)] + reverse(lo, middle, s)
+
+    return reverse(0, n, slots)

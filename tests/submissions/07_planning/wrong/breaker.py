@@ -174,3 +174,12 @@ def breaker(x, xbar):
 
     stage = min(range(n), key=peak)
     return stage, peak(stage)
+
+
+# %% two large layers: The segment is right
+def breaker(x, xbar):
+    k = round(len(xbar) ** 0.5)
+    starts = list(range(0, k * k, k))
+    first = max(starts, key=lambda start: sum(x[: start + 1 : k]) + sum(xbar[start : start + k]))
+    stage = max(range(first, first + k), key=lambda i: xbar[i])
+    return stage, predict_peak(x, [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]], starts)

@@ -204,10 +204,18 @@ def first_choice(best, s, t, m, f, b, x, xbar):
     return min(ways)
 
 
-# %% kept wherever it fits
+# %% and a checkpoint takes less
 def first_choice(best, s, t, m, f, b, x, xbar):
     kept = f[s] + best(s + 1, t, m - xbar[s]) + b[s]
     if kept < inf:
         return kept
     ways = [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
     return min(ways, default=inf)
+
+
+# %% try every u
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
+    if s < t:
+        ways.append(f[s] + best(s + 1, t, m - x[s + 1]) + best(s, s, m))
+    return min(ways)

@@ -78,7 +78,7 @@ def smallest_budget(x, xbar, allowed):
     return need(0, len(xbar) - 1)
 
 
-# %% charged to both parts
+# %% charged to the left part
 def smallest_budget(x, xbar, allowed):
     @cache
     def need(s, t):
@@ -208,6 +208,19 @@ def smallest_budget(x, xbar, allowed):
         for u in range(s + 1, t):
             if u in allowed:
                 ways.append(max(x[u] + need(u, t), need(s, u)))
+        return min(ways)
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% charged to the left part
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [xbar[s] + need(s + 1, t)]
+        ways += [max(need(u, t), x[u] + need(s, u - 1)) for u in range(s + 1, t + 1) if u in allowed]
         return min(ways)
 
     return x[0] + need(0, len(xbar) - 1)

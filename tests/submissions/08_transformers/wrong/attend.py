@@ -1,4 +1,4 @@
-# %% A second Q (or K) is kept
+# %% A second Q, K or V is kept
 def attend(q, k, v, mask, p):
     scores = (q / q.shape[-1] ** 0.5) @ k.mT + mask
     y = scores.softmax(-1)
@@ -50,7 +50,7 @@ def attend(q, k, v, mask, p):
     return y @ v
 
 
-# %% A second Q (or K) is kept
+# %% A second Q, K or V is kept
 def attend(q, k, v, mask, p):
     y = (q @ (k / q.shape[-1] ** 0.5).mT + mask).softmax(-1)
     return (torch.native_dropout(y, p, True)[0] if p else y) @ v
@@ -189,3 +189,29 @@ def attend(q, k, v, mask, p):
     if p:
         w = torch.native_dropout(w, p, True)[0]
     return (w + mask).softmax(-1) @ v
+
+
+# %% A second Q, K or V is kept
+def attend(q, k, v, mask, p):
+    y = (q @ k.mT * q.shape[-1] ** -0.5 + mask).softmax(-1)
+    return (torch.native_dropout(y, p, True)[0] if p else y) @ v.contiguous()
+
+
+# %% kept with dropout, kept without: Copies are kept: scaling both Q and K
+def attend(q, k, v, mask, p):
+    half = q.shape[-1] ** -0.25
+    y = ((q * half) @ (k * half).mT + mask).softmax(-1)
+    return (torch.native_dropout(y, p, True)[0] if p else y) @ v
+
+
+# %% kept without: A second matrix of s x s is kept
+def attend(q, k, v, mask, p):
+    y = (q @ k.mT * q.shape[-1] ** -0.5 + mask).log_softmax(-1).exp()
+    return (torch.native_dropout(y, p, True)[0] if p else y) @ v
+
+
+# %% values: The mask that was given is not used
+def attend(q, k, v, mask, p):
+    causal = torch.full_like(mask, float("-inf")).triu(1)
+    y = (q @ k.mT * q.shape[-1] ** -0.5 + causal).softmax(-1)
+    return (torch.native_dropout(y, p, True)[0] if p else y) @ v

@@ -260,3 +260,23 @@ def audit(number, layers, width, ffn, tokens):
         "swiglu_gib": 8 * ffn * tokens / 2**30,
         "means": min(c, key=lambda k: abs(c[k] - float(number))),
     }
+
+
+# %% only "all layers, GiB" is ever found
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    p = len(number.split(".")[1])
+    for what, c in {"one layer": 1, "all layers": layers}.items():
+        for u, d in {"GB": 10**9, "GiB": 2**30}.items():
+            means = f"{what}, {u}" if f"{t * c / d:.{p}f}" == number else "neither"
+    return {"hidden_gib": t / 2**30, "swiglu_gib": 8 * ffn * tokens / 2**30, "means": means}
+
+
+# %% only "one layer, GB" is ever found
+def audit(number, layers, width, ffn, tokens):
+    t = 8 * width * tokens
+    p = len(number.split(".")[1])
+    for what, c in {"one layer": 1, "all layers": layers}.items():
+        for u, d in {"GB": 10**9, "GiB": 2**30}.items():
+            means = f"{what}, {u}" if f"{t * c / d:.{p}f}" == number else "neither"
+            return {"hidden_gib": t / 2**30, "swiglu_gib": 8 * ffn * tokens / 2**30, "means": means}

@@ -331,3 +331,15 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
         "projection": (e + 1) * sbh,
         "mlp": (e + 1) * sbh + s * b * ffn * (2 * e if activation == "gelu" else e + 1),
     }
+
+
+# %% LayerNorm 2's input is among the norms
+def layer_terms(s, b, h, a, ffn, itemsize, activation):
+    x, wide = itemsize * s * b * h, itemsize * s * b * ffn
+    return {
+        "norms": x,
+        "qkv": 4 * x,
+        "square": (2 * itemsize + 1) * a * s * s * b,
+        "projection": x + s * b * h,
+        "mlp": 2 * x + (2 if activation == "gelu" else 1) * wide + s * b * h,
+    }

@@ -157,3 +157,18 @@ def predict(rows, widths, kept, ends, itemsize):
         kept.remove(last)
     nbytes = sum(rows * widths[i + 1] * itemsize for i in kept)
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(last + 1) if i not in kept)
+
+
+# %% so its result is not the output
+def predict(rows, widths, kept, ends, itemsize):
+    last = len(widths) - 2
+    nbytes = sum(rows * widths[i + 1] * itemsize for i in kept if i != last)
+    n = last + 1 if ends == "gelu" else last
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(n) if i not in kept)
+
+
+# %% Products in front of a kept result run again, too
+def predict(rows, widths, kept, ends, itemsize):
+    n = len(widths) - (1 if ends == "gelu" else 2)
+    nbytes = sum(rows * widths[i + 1] * itemsize for i in kept if i < n)
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(n) if i > min(kept) and i not in kept)

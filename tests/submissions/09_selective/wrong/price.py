@@ -35,7 +35,7 @@ def price(b, m, inner, k, itemsize):
     return flops, nbytes, nbytes / flops
 
 
-# %% It was rounded down
+# %% It was rounded
 def price(b, m, inner, k, itemsize):
     flops, nbytes = 2 * b * m * inner * k, b * m * k * itemsize
     return flops, nbytes, flops // nbytes
@@ -79,3 +79,15 @@ def price(b, m, inner, k, itemsize):
 def price(b, m, inner, k, itemsize):
     flops, nbytes = 2 * m * inner * k, b * m * k * itemsize
     return flops, nbytes, flops / nbytes
+
+
+# %% FLOPs, FLOPs per byte: Each result is a sum of `inner` products
+def price(b, m, inner, k, itemsize):
+    f, n = 2 * b * m * k, b * m * k * itemsize
+    return f, n, f / n
+
+
+# %% It was rounded
+def price(b, m, inner, k, itemsize):
+    f, n = 2 * b * m * inner * k, b * m * k * itemsize
+    return f, n, round(f / n)

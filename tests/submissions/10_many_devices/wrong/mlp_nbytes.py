@@ -110,3 +110,15 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 # %% predicted minus measured: returned None. Is a `return` missing?
 def mlp_nbytes(s, b, h, t, itemsize, way):
     print(10 * s * b * h * itemsize // t)
+
+
+# %% The mean and the deviation are of all sequences
+def mlp_nbytes(s, b, h, t, itemsize, way):
+    outside, x = 1 if way == "tensor" else t, t if way == "again" else 1
+    return itemsize * (s * b * h // outside + 2 * s // outside + s * b * h // x + 8 * s * b * h // t)
+
+
+# %% tensor, kept, again, predicted minus measured: More is counted than is kept outside the products
+def mlp_nbytes(s, b, h, t, itemsize, way):
+    outside, x = 1 if way == "tensor" else t, t if way == "again" else 1
+    return itemsize * (2 * s * b * h // outside + 2 * s * b // outside + s * b * h // x + 8 * s * b * h // t)

@@ -170,3 +170,11 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
     again -= formulas.layer_nbytes(config, batch, recompute)
     layer = 2 * (12 * config.width**2 + 13 * config.width) // tensor
     return 16 * config.parameters // (replicas * tensor) + kept + again + layer
+
+
+# %% the one with fewer bytes comes first
+def order(nbytes, memory, plans):
+    def work(name):
+        return ("none", "selective", "full").index(plans[name]["recompute"]), plans[name]["tensor"]
+
+    return sorted((name for name in plans if nbytes[name] <= memory), key=work)
