@@ -153,7 +153,7 @@ def own_folder(app) -> None:
 
 
 # ---- the finished pages ---------------------------------------------------------------------------------------------
-WIDTH = 84  # characters that fit beside both side bars, in a window of 1,280 pixels
+WIDTH = 92  # characters of a docstring that fit beside both side bars, in a window of 1,200 pixels
 
 
 def column(row: str) -> int:
@@ -170,7 +170,7 @@ def goes_on(above: str, row: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """Rows of a contract that are too long go on below, in the column where their last part begins."""
+    """Rows of a docstring that are too long go on below, in the column where their last part begins."""
     rows = []
     for row in text.split("\n"):
         if rows and len(rows[-1]) > WIDTH and goes_on(rows[-1], row):
@@ -181,8 +181,8 @@ def folded(text: str) -> str:
 
 
 def fold(app, doctree) -> None:
-    for block in doctree.findall(nodes.literal_block):
-        if block.get("language", "text") in ("text", "default", "none") and "output" not in block["classes"]:
+    for block in doctree.findall(nodes.literal_block) if app.env.docname == "book/api" else ():
+        if block.get("language", "text") in ("text", "default", "none"):
             block.rawsource = folded(block.astext())
             block.children = [nodes.Text(block.rawsource)]
 

@@ -122,7 +122,7 @@ class _Chart:
             drawing.fill(ax, category, _steps(self.edges, tops[i]), zorder=20 - i)
         x, y = self.peak_at + 0.5, self.peak / per
         ax.plot([x], [y], "v", color="black", markersize=5, label="peak", zorder=50, clip_on=False)
-        half = text_width(self.label) / 2 * inch
+        half = (text_width(self.label) / 2 + 0.06) * inch  # away from the axis
         ground = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.5}
         options = {"ha": "center", "bbox": ground, "zorder": 45}
         ax.annotate(self.label, (max(min(x, end - half), half), y), (0, 7), textcoords="offset points", **options)

@@ -126,7 +126,7 @@ def tape_figure(program: str | Program, played: int, adds: bool = True) -> Drawi
         if i == step.now:
             paper.add_patch(Rectangle((0.05, y - 0.12), 4.95, 0.24, fc="#EDEDED", ec="0.4", linewidth=0.8))
             paper.text(0.12, y, "◂", va="center_baseline")
-        paper.text(0.3, y, line, va="center_baseline", color="0.45" if done else "black")
+        paper.text(0.3, y, line, va="center_baseline", color="0.4" if done else "black")
         text = ", ".join(f"{name} {nbytes} B" for name, nbytes in kept.items()) or "nothing"
         look = "free" if done or not kept else "activation"
         drawing.swatch(paper, 2.35, y, look, text + ", freed" * bool(done and kept))
