@@ -21,7 +21,8 @@ from hostile import NAME, family, hand_in  # noqa: E402
 from ckptlib.grading.assignment import Assignment  # noqa: E402
 
 RIGHT = "ada alan barbara donald edsger frances grace john".split()
-MISTAKEN = "ken leslie margaret niklaus radia tony".split()
+MISTAKEN = "ken leslie margaret niklaus radia".split()
+FORGETFUL = "tony"  # has an answer without a return: tests/browser/test_formgrader.py reads what he is told
 MANGLED = {"alonzo": "from_colab", "dennis": "without_metadata", "kathleen": "truncated"}
 HOSTILE = {
     "mallory": "silencing-an-ast-transformer-drops-every-assert",
@@ -65,6 +66,7 @@ def everybody() -> dict[str, dict[str, bytes]]:
         files[student] = filled(known, [right[(i + k) % len(right)] for k in range(i % 3)])
     for i, student in enumerate(MISTAKEN):
         files[student] = filled(known, wrong[i * 5 : i * 5 + 2 + i % 2])
+    files[FORGETFUL] = filled(known, [answer for answer in wrong if "`return` missing" in answer.title])
     mangled = {each.student: each.files for each in family("mangling")}
     files |= {student: mangled[f"mangling-{what}"] for student, what in MANGLED.items()}
     for student, what in HOSTILE.items():

@@ -1,6 +1,7 @@
 """Who lives how long? The warm process, its kernels and its files, when workers come, go and are killed."""
 
 import multiprocessing
+import itertools
 import os
 import shutil
 import signal
@@ -186,16 +187,17 @@ def test_root_without_its_powers_as_in_a_container(need, monkeypatch):
     assert text(outputs) == "1 1000 False\nMemoryError"
 
 
-def readable_by_all(path: Path) -> list[str]:
-    """bubblewrap's options that show `path` to every user, wherever it lies."""
-    shut = [p for p in reversed(path.parents) if not p.stat().st_mode & 0o001]
-    if not shut:
-        return []
-    between = [p for p in reversed(path.parents) if p.is_relative_to(shut[0]) and p != shut[0]]
-    options = ["--perms", "0755", "--tmpfs", str(shut[0])]
-    for parent in between:
-        options += ["--perms", "0755", "--dir", str(parent)]
-    return [*options, "--ro-bind", str(path), str(path)]
+def readable_by_all(*paths: Path) -> list[str]:
+    """bubblewrap's options that show `paths` to every user, wherever they lie."""
+    hidden, shown = {}, []
+    for path in paths:
+        shut = [p for p in reversed(path.parents) if not p.stat().st_mode & 0o001]
+        if shut:
+            hidden[shut[0]] = ["--perms", "0755", "--tmpfs", str(shut[0])]
+            for parent in [p for p in reversed(path.parents) if p.is_relative_to(shut[0]) and p != shut[0]]:
+                shown += ["--perms", "0755", "--dir", str(parent)]
+            shown += ["--ro-bind", str(path), str(path)]
+    return [*itertools.chain(*hidden.values()), *shown]
 
 
 def test_the_walls_stand_for_an_ordinary_user_too(need, root):
@@ -206,7 +208,7 @@ def test_the_walls_stand_for_an_ordinary_user_too(need, root):
         pytest.skip("setpriv is needed to become another user")
     home = tempfile.mkdtemp()
     shutil.chown(home, 54321, 54321)
-    command = ["bwrap", "--dev-bind", "/", "/", *readable_by_all(Path(sys.base_prefix)), "--"]
+    command = ["bwrap", "--dev-bind", "/", "/", *readable_by_all(Path(sys.base_prefix), root), "--"]
     command += ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
     command += [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={home}/t"]
     command += [str(root / "tests/grading/test_sandbox.py"), str(root / "tests/grading/test_run.py")]
