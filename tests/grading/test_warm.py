@@ -1,7 +1,7 @@
 """Who lives how long? The warm process, its kernels and its files, when workers come, go and are killed."""
 
-import multiprocessing
 import itertools
+import multiprocessing
 import os
 import shutil
 import signal
