@@ -15,6 +15,7 @@ from typing import NamedTuple
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
@@ -143,6 +144,24 @@ def look(category: str) -> Look:
     if category not in LOOKS:
         raise ValueError(f"no colour for category {category!r}: expected one of {', '.join(LOOKS)}")
     return LOOKS[category]
+
+
+def ink(colour: str) -> str:
+    """The colour, darkened until small text in it can be read on white: WCAG asks for a contrast of 4.5.
+
+    >>> ink("#0072B2"), ink("#E69F00")
+    ('#0072b2', '#9d6d00')
+    """
+    rgb = np.array(to_rgb(colour))
+    while contrast(to_hex(rgb)) < 4.5:
+        rgb *= 0.99
+    return to_hex(rgb)
+
+
+def contrast(colour: str) -> float:
+    """With white, by WCAG: 1 for white itself, 21 for black."""
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
+    return 1.05 / (float(np.dot((0.2126, 0.7152, 0.0722), linear)) + 0.05)
 
 
 def sheet(height: float) -> tuple[Figure, Axes]:

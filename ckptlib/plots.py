@@ -18,7 +18,7 @@ from matplotlib.patches import PathPatch
 from . import drawing
 from .chart import compare, timeline
 from .diagrams import fit_bars, pareto, schedule
-from .drawing import LINE, LOOKS, SIZE, WIDTH, Drawing, size, style, svg, text_width, unit
+from .drawing import LINE, LOOKS, SIZE, WIDTH, Drawing, ink, size, style, svg, text_width, unit
 
 if TYPE_CHECKING:
     from .measure.cuda.allocator import CachingAllocator
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Drawing", "allocator_map", "compare", "fit_bars", "ledger_bars", "pareto", "saved_bars", "schedule", "style",
-    "svg", "timeline",
+    "Drawing", "allocator_map", "compare", "fit_bars", "ink", "ledger_bars", "pareto", "saved_bars", "schedule",
+    "style", "svg", "timeline",
 ]
 # fmt: on
 

@@ -78,7 +78,8 @@ def _lists(got: Any, expected: list, tolerance: Tolerance) -> str:
 
 
 def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
-    found, wanted = values_in(got), values_in(expected)
+    wanted = values_in(expected)
+    found = values_in(got, wanted.ndim)
     if found is None:
         return f"{_show(got)} found, expected {_kind(expected)}"
     if found.shape != wanted.shape:
@@ -140,20 +141,22 @@ def _numeric_row(value: Any) -> bool:
     return isinstance(value, list) and _numeric(value)
 
 
-def _undressed(value: Any) -> Any:
-    """A tensor of one number, in a list, is that number."""
+def _undressed(value: Any, ndim: int) -> Any:
+    """Where a row is due (ndim 1 or more), a tensor is a list; where a number is due, one of one number is that."""
+    if isinstance(value, Array) and ndim > 0:
+        return value.values.tolist()
     if isinstance(value, Array) and value.values.size == 1:
         return value.values.item()
-    return [_undressed(item) for item in value] if isinstance(value, list) else value
+    return [_undressed(item, ndim - 1) for item in value] if isinstance(value, list) else value
 
 
-def values_in(data: Any) -> np.ndarray | None:
-    """Numbers in any dress: a number, a 0-d tensor, a list, an array."""
+def values_in(data: Any, ndim: int = 1) -> np.ndarray | None:
+    """Numbers in any dress: a number, a 0-d tensor, a list of them, an array; with ndim 2, also a list of arrays."""
     if isinstance(data, Array):
         return data.values
     if isinstance(data, Numbers):
         return np.array(data) if not isinstance(data, int) or abs(data) < 2**63 else np.array(_float(data))
-    if isinstance(data, list) and _numeric(data := _undressed(data)):
+    if isinstance(data, list) and _numeric(data := _undressed(data, ndim)):
         try:
             values = np.array(data)
         except (ValueError, OverflowError):

@@ -12,6 +12,7 @@ from matplotlib import font_manager
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ckptlib import book
+from ckptlib.drawing import contrast
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
@@ -120,6 +121,19 @@ def test_its_figures_have_words_for_those_who_cannot_see_them(numbered):
     assert 3 <= len(drawn) <= 6
     for cell in drawn:
         assert len(cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")) > 40, cell["id"]
+
+
+def test_coloured_labels_of_its_figures_can_be_read_on_white(numbered):
+    outputs = [o.get("data", {}) for cell in cells(numbered, "code") for o in cell["outputs"]]
+    labels = [
+        (words.strip(), colour)
+        for data in outputs
+        for colour, words in re.findall(r"<text[^>]*fill: (#\w+)[^>]*>([^<]*)", "".join(data.get("image/svg+xml", "")))
+    ]
+    # White is written on dark bars; signs of one letter are marks of a key, not text.
+    assert [
+        label for label in labels if contrast(label[1]) < 4.5 and label[1] != "#ffffff" and len(label[0]) > 1
+    ] == []
 
 
 def test_it_avoids_words_that_say_nothing(numbered):

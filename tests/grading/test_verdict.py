@@ -23,6 +23,14 @@ def test_numbers_may_come_in_any_dress(values):
             assert difference(got, expected, T) == ""
 
 
+@given(st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(st.integers(-9, 9), min_size=n, max_size=n), min_size=1)))
+def test_rows_may_come_in_any_dress(rows):
+    for got in (rows, array(rows), [array(row) for row in rows], [[array(v) for v in row] for row in rows]):
+        assert difference(got, rows, T) == difference(got, array(rows), T) == ""
+    wrong = [[value + 1 for value in row] for row in rows]
+    assert difference([array(row) for row in rows], wrong, T)
+
+
 @pytest.mark.parametrize(
     ("got", "expected"),
     [
