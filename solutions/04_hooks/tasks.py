@@ -165,7 +165,7 @@ def bf16_hooks(given, pack_bf16, unpack_bf16):
     given.seeded()
     model = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Softplus()).float()
     model.append(nn.Linear(width, width).requires_grad_(False))
-    x = given.normal(rows * width).view(rows, width)  # a view, and of no parameter
+    x = given.normal(rows * width).view(width, rows).T  # a transposed view, as a weight's is, and of no parameter
     own, kept = list(model.parameters()), []
 
     def pack(tensor):

@@ -156,3 +156,14 @@ def pack_bf16(t):
 
 def unpack_bf16(p):
     return p[0].to(p[1])
+
+
+# %% nor do strides
+def pack_bf16(t):
+    if not t.is_contiguous() or not t.is_floating_point():
+        return t, t.dtype
+    return t.bfloat16(), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
