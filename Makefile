@@ -28,10 +28,11 @@ lab: $(INSTALLED)
 		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
 		$$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS)
 
-# One thread each: two workers that both use every core only wait for one another. One worker more than cores, because
-# many tests wait for a kernel or a browser; whoever is done first takes over from the others.
+# One thread each: two workers that both use every core only wait for one another. Two workers more than cores, because
+# many tests wait for a kernel, a browser or a time limit. Which worker runs what: tests/conftest.py.
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(RUN) -m pytest --dist worksteal -n $$($(RUN) -c "import os; print(min(os.cpu_count() + 1, 4))") $(ARGS)
+	OMP_NUM_THREADS=1 $(RUN) -m pytest --dist loadscope --no-loadscope-reorder \
+		-n $$($(RUN) -c "import os; print(min(os.cpu_count() + 2, 4))") $(ARGS)
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .

@@ -96,6 +96,9 @@ A figure before it shows the same thing at rest.
 ASSIGNMENT = """```{note}
 This is the assignment to read. To do it, run `make lab` and open `%s.ipynb`: checks need a running notebook.
 ```"""
+SETUP_CHECK = """```{note}
+This page is the notebook before it was run. To check your machine, run `make lab` and open `%s.ipynb`.
+```"""
 
 
 def complete(app, docname: str, source: list[str]) -> None:
@@ -113,6 +116,8 @@ def complete(app, docname: str, source: list[str]) -> None:
     name = docname.rpartition("/")[2]
     if docname.startswith("exercises/"):
         cells.insert(1, markdown_cell("note-assignment", ASSIGNMENT % docname))
+    elif name == "00_setup_check":
+        cells.insert(1, markdown_cell("note-setup-check", SETUP_CHECK % docname))
     elif (assignment := f"exercises/{name}/{name}") in app.env.found_docs:
         cells.append(markdown_cell("side-bar", f"```{{toctree}}\n:hidden:\n\n/{assignment}\n```"))
     source[0] = json.dumps({**notebook, "cells": cells})
@@ -177,7 +182,15 @@ def folded(text: str) -> str:
             rows[-1] += f" {row.strip()}"
         else:
             rows.append(row)
-    return "\n".join(textwrap.fill(r, WIDTH, subsequent_indent=" " * column(r), break_on_hyphens=False) for r in rows)
+    return "\n".join(map(wrapped, rows))
+
+
+def wrapped(row: str) -> str:
+    """What an op returns stands below what it is given, if both do not fit."""
+    given, arrow, returned = row.partition("   ->   ")
+    if arrow and len(row) > WIDTH and max(len(given), len(returned)) < WIDTH:
+        return f"{given}\n{arrow}{returned}"
+    return textwrap.fill(row, WIDTH, subsequent_indent=" " * column(row), break_on_hyphens=False)
 
 
 def fold(app, doctree) -> None:
@@ -185,6 +198,13 @@ def fold(app, doctree) -> None:
         if block.get("language", "text") in ("text", "default", "none"):
             block.rawsource = folded(block.astext())
             block.children = [nodes.Text(block.rawsource)]
+
+
+def keep_percent(app, doctree) -> None:
+    """A number and its % sign stay on one line."""
+    for text in [node for node in doctree.findall(nodes.Text) if re.search(r"\d %", node)]:
+        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw):
+            text.parent.replace(text, nodes.Text(re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", text)))
 
 
 def one_title(app, page: str, template: str, context: dict, doctree) -> None:
@@ -207,5 +227,6 @@ def setup(app) -> None:
     app.connect("source-read", complete)
     app.connect("autodoc-process-docstring", docstring)
     app.connect("doctree-read", fold)
+    app.connect("doctree-read", keep_percent)
     app.connect("html-page-context", one_title)
     app.connect("build-finished", front_door)

@@ -145,17 +145,19 @@ def _load(target: str) -> Callable[..., object]:
         raise CkptError(f"no module {module_name!r}, looked for from {os.getcwd()} on{more}") from None
     build = getattr(module, name, None)
     if not callable(build):
-        found = f"{type(build).__name__}, which cannot be called," if hasattr(module, name) else "nothing of that name"
-        expected = f"where {name!r} was expected: a function that returns the step"
-        raise CkptError(f"{module_name} has {found} {expected}{_like(module, name)}")
+        if hasattr(module, name):
+            kind = type(build).__name__
+            raise CkptError(f"{name!r} in {module_name} is of type {kind}, expected a function that returns the step")
+        raise CkptError(f"{module_name} has no function {name!r}{_like(module, name)}")
     return build
 
 
 def _like(module: Any, name: str) -> str:
     """Which functions of the module the user may have meant."""
     own = [n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__]
-    meant = difflib.get_close_matches(name, own, n=1) or own[:8]
-    return f". It has {', '.join(meant)}" if meant else ""
+    if meant := difflib.get_close_matches(name, own, n=1):
+        return f". Did you mean {meant[0]}?"
+    return f". It has {', '.join(own[:8])}{', …' * (len(own) > 8)}" if own else ""
 
 
 # ---- errors of your own code ----------------------------------------------------------------------------------------

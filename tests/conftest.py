@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ckptlib import doctor
 
@@ -53,6 +54,29 @@ def browser() -> Iterator:
         started = playwright.chromium.launch(executable_path=doctor.find_chromium(), args=flags)
         yield started
         started.close()
+
+
+# ---- several processes ----
+# Slow files come first, and their tests are dealt out one by one: what begins last must be short. The tests of any
+# other file stay in one process, because they share what is expensive to set up; those of test_answers.py share what is
+# expected of an assignment.
+SLOW = "test_assignments test_attacks test_lab test_chapters test_documents".split()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: SLOW.index(item.path.stem) if item.path.stem in SLOW else len(SLOW))
+
+
+class _Scheduling(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        if Path(file).stem == "test_answers":
+            return f"{file} {test.partition('[')[2][:2]}"
+        return nodeid if Path(file).stem in SLOW else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduling | None:
+    return _Scheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

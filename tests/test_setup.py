@@ -47,6 +47,12 @@ def test_constraints_pin_every_direct_dependency_to_a_version_that_pyproject_all
     }
 
 
+def test_opening_a_notebook_compiles_no_grammars():
+    """jsonschema may, in every process that imports nbformat: that is two seconds of silence, see constraints.txt."""
+    code = "import sys, nbformat; sys.exit('lark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
 def test_the_version_is_the_same_everywhere():
     import ckptlib
 

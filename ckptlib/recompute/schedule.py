@@ -55,9 +55,8 @@ class Cost:
 class Schedule:
     """A valid list of actions on a chain of n stages: it can be costed, drawn and executed.
 
-    >>> s = Schedule(2, [("keep input", 0), ("keep all", 1), ("backward", 1), ("restore", 0), ("keep all", 0),
-    ...                  ("backward", 0)])
-    >>> s.cost()
+    >>> last = [("keep input", 0), ("keep all", 1), ("backward", 1)]
+    >>> Schedule(2, [*last, ("restore", 0), ("keep all", 0), ("backward", 0)]).cost()
     Cost(forwards=3, time=5, peak=3)
     """
 

@@ -241,8 +241,8 @@ def test_measure_ones_own_model(user_module):
     ("args", "message"),
     [
         (["mine:forgot"], "returned Tensor, expected a function"),
-        (["mine:number"], "which cannot be called"),
-        (["mine:nothing"], "nothing of that name"),
+        (["mine:number"], "is of type int, expected a function"),
+        (["mine:nothing"], "has no function 'nothing'. It has build_step"),
         (["nowhere:build"], "no module 'nowhere'"),
         (["mine"], "expected package.module:function"),
         (["./mine.py:build_step"], "expected package.module:function"),

@@ -27,9 +27,9 @@ def ask(monkeypatch, capsys, request):
     [
         ("measure nowhere:build", "no module 'nowhere', looked for from"),
         ("measure nowhere:build", f"Here are {HERE}, test_"),
-        (f"measure {HERE}:resnett", "nothing of that name where 'resnett' was expected"),
-        (f"measure {HERE}:resnett", "It has resnet"),
-        (f"measure {HERE}:ALL", "has dict, which cannot be called"),
+        (f"measure {HERE}:resnett", "has no function 'resnett'"),
+        (f"measure {HERE}:resnett", "Did you mean resnet?"),
+        (f"measure {HERE}:ALL", "is of type dict, expected a function"),
         (f"measure ./{HERE}.py:resnet", f"expected package.module:function, such as {HERE}:resnet"),
         (f"measure {HERE}:model_alone", "A model alone cannot be run: return (model, inputs)"),
         (f"measure {HERE}:needs_arguments", "needs arguments (rows). Write one without any: def build()"),
