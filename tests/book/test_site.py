@@ -165,8 +165,8 @@ TOO_WIDE = """() => [...document.querySelectorAll('article *')].filter(e => {
     return box.width > 0;
 }).map(e => e.tagName + ' ' + e.textContent.slice(0, 60)).slice(0, 5)"""
 
-# A table whose last column is out of sight, or a task's contract whose ends of lines are, beside two side bars.
-CUT = """() => [...document.querySelectorAll('.pst-scrollable-table-container, .highlight-text pre, .text_html')]
+# A table whose last column is out of sight, or code or a contract whose ends of lines are, beside two side bars.
+CUT = """() => [...document.querySelectorAll('.pst-scrollable-table-container, article pre, .text_html')]
     .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"""
 
 
