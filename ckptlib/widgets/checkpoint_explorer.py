@@ -134,7 +134,7 @@ def in_words(choice: Sequence[str]) -> str:
 
 
 def checkpoint_explorer() -> widgets.VBox:
-    """Four choices, twelve bars, one sentence."""
+    """Make each of four blocks plain, checkpointed or joined to the last; see which saved tensors disappear."""
     look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="360px")}
     knobs = []
     for i in range(BLOCKS):

@@ -150,7 +150,7 @@ def in_words(**setting: object) -> str:
 
 
 def fit_explorer() -> widgets.VBox:
-    """Six knobs, two bars, one sentence."""
+    """Choose model, GPU, sequence, precision, recomputation and attention; see what fits, and the largest batch."""
     look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="360px")}
     knobs = {
         "model": widgets.Dropdown(options=list(CONFIGS), value="gpt2-xl", description="model", **look),

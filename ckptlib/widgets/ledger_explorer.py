@@ -48,7 +48,7 @@ def in_words(batch: int, depth: int, width: int = 256, optimizer: str = "AdamW")
 
 
 def ledger_explorer() -> widgets.VBox:
-    """Four knobs, three bars, one sentence."""
+    """Move batch, depth, width and optimizer; see how a training step's memory changes, category by category."""
     look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="360px")}
     knobs = {
         "batch": widgets.SelectionSlider(options=BATCHES, value=64, description="batch (rows)", **look),

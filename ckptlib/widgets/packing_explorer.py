@@ -93,7 +93,7 @@ def packing_figure(way: str, depth: int, function: str) -> Drawing:
 
 
 def packing_explorer() -> widgets.VBox:
-    """Three knobs, bytes and errors, one sentence."""
+    """Choose how saved tensors are stored, the activation function and the depth; see bytes and errors."""
     look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="300px")}
     knobs = {
         "way": widgets.Dropdown(options=list(WAYS), value="int8", description="saved tensors", **look),

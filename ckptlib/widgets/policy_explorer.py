@@ -120,7 +120,7 @@ def in_words(tokens: int, kept: Collection[str]) -> str:
 
 
 def policy_explorer() -> widgets.VBox:
-    """Eight results to tick, one length, a map of all choices, one sentence."""
+    """Tick which results of a transformer block are kept; see where that lies among all choices."""
     look = {"style": {"description_width": "initial"}}
     tokens = widgets.Dropdown(options=TOKENS, value=128, description="tokens", **look)
     boxes = [

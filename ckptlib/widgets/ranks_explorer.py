@@ -63,7 +63,7 @@ def in_words(model: str, tensor: int, data: int, recompute: str) -> str:
 
 
 def ranks_explorer() -> widgets.VBox:
-    """Four knobs, five stacked bars, one sentence."""
+    """Choose model, t, d and recomputation; see what one rank holds in each of five ways to share."""
     look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="360px")}
     knobs = [
         widgets.Dropdown(options=MODELS, value="gpt3-175b", description="model", **look),

@@ -97,7 +97,7 @@ def in_words(n: int, slots: int, strategy: str) -> str:
 
 
 def schedule_explorer(n: int = 16, slots: int = 4, strategy: str = KEPT) -> widgets.VBox:
-    """Three knobs, the schedule as a picture, the trade-off as a curve, and one sentence."""
+    """Choose length, slots and strategy; see the schedule, and its place on the curve of the trade-off."""
     look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="340px")}
     choice = widgets.Dropdown(options=list(BUILDERS), value=strategy, description="strategy", **look)
     length = widgets.IntSlider(n, min=2, max=LONGEST, description="stages n", continuous_update=False, **look)
