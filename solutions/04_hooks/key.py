@@ -301,8 +301,8 @@ told(
 )
 for alone in (lambda t: t._base is not None, lambda t: (t if t._base is None else t._base).is_leaf):
     told(
-        "The input is not packed: here it is a transposed view, and its base is a leaf. Neither _base alone nor is_leaf "
-        "tells a parameter, nor do strides: isinstance does, of the tensor or of its base.",
+        "The input is not packed: here it is a transposed view, and its base is a leaf. Neither _base alone nor "
+        "is_leaf tells a parameter, nor do strides: isinstance does, of the tensor or of its base.",
         *packing(alone=lambda t, alone=alone: left_alone(t) or alone(t)),
     )
 told(
