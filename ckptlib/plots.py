@@ -6,6 +6,7 @@ Each function returns a Drawing: Jupyter shows it, `.save("name.svg")` writes it
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,9 @@ def saved_bars(saved: SavedTensors) -> Drawing:
     for row, path in zip(saved, paths, strict=True):
         path = _clip(".".join(path.split(".")[len(common) :]), 28)
         label = " · ".join(filter(None, (path, row.op if len(row.op) <= 26 else row.op[:25] + "…")))
-        bars.append(_Bar(label, {row.kind: row.nbytes}, "×".join(map(str, row.shape)) or "scalar"))
+        shape = "×".join(map(str, row.shape)) or "scalar"
+        part = row.nbytes > math.prod(row.shape) * row.dtype.itemsize  # the tensor saved is a view of more
+        bars.append(_Bar(label, {row.kind: row.nbytes}, f"part saved: {shape}" if part else shape))
         kinds[row.kind] += row.nbytes
     keys = {kind: f"{kind} {size(nbytes)}" for kind, nbytes in kinds.items()}
     title = f"{len(bars)} storages that autograd keeps" + (f", inside {'.'.join(common)}" if common else "")

@@ -25,7 +25,7 @@ from ckptlib.measure.cuda.allocator import CachingAllocator
 from ckptlib.measure.cuda.presets import preset
 from ckptlib.measure.cuda.simulate import simulate
 from ckptlib.measure.events import CATEGORIES, PHASES, Storage
-from ckptlib.measure.saved import Saved, SavedTensors
+from ckptlib.measure.saved import Saved, SavedTensors, saved_tensors
 from ckptlib.measure.timeline import Change, Timeline
 from ckptlib.measure.trace import recording
 from ckptlib.models import CHECKPOINTS, mlp_step
@@ -356,6 +356,12 @@ def test_saved_bars_are_the_rows():
         assert {y: round(x * MiB) for y, x in got.items()} == wanted
         assert f"{kind} {drawing.size(saved.of(kind).nbytes)}" in drawn.alt
     assert [t.get_text().split(",")[0] for t in ax.texts] == [drawing.size(row.nbytes) for row in saved]
+
+
+def test_a_saved_view_does_not_claim_its_whole_storages_bytes():
+    x = torch.randn(4, 6, requires_grad=True)
+    drawn = plots.saved_bars(saved_tensors(lambda: (x * 1)[:, :3].square()))
+    assert [t.get_text() for t in drawn.figure.axes[1].texts] == ["96 B, part saved: 4×3"]
 
 
 def test_allocator_map_is_the_segments(mlp):

@@ -45,6 +45,8 @@ def test_only_a_segments_input_stays_and_the_largest_segment_comes_back(choice, 
 
 def test_joining_a_plain_block_begins_a_segment():
     assert segments([PLAIN, JOINED, JOINED]) == [([0], False), ([1, 2], True)]
+    assert "begins its own" in in_words([PLAIN, JOINED, JOINED, JOINED])
+    assert "begins its own" not in in_words([OWN, JOINED, PLAIN, OWN])
 
 
 def test_moving_a_knob_redraws_figure_and_words():

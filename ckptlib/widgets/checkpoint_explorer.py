@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import ipywidgets as widgets
@@ -28,7 +29,7 @@ class Seen(NamedTuple):
     kept: set[str]  # those that autograd keeps after the forward pass
     checkpoints: set[str]  # those of them that are a segment's input
     runs: list[int]  # how often each block ran
-    recomputed: int  # bytes that come back at once, at their largest
+    recomputed: int  # bytes of the segment that is held at once, its input included; of the largest
 
     @property
     def kept_nbytes(self) -> int:
@@ -123,13 +124,15 @@ def checkpoint_figure(choice: Sequence[str]) -> Drawing:
 
 
 def in_words(choice: Sequence[str]) -> str:
-    """What is kept after forward, what comes back at once in backward, and what that costs in runs."""
+    """What is kept after forward, what a segment holds in backward, and what that costs in runs."""
     found = seen(tuple(choice))
     total, size = sum(found.nbytes.values()), drawing.size
-    back = f"{size(found.recomputed)} come back at once in backward" if found.recomputed else "nothing comes back"
+    held = f"a segment holds up to {size(found.recomputed)} in backward" if found.recomputed else "nothing runs again"
+    alone = any(here == JOINED and before == PLAIN for before, here in pairwise(choice))
     return (
-        f"{size(found.kept_nbytes)} of {size(total)} are kept after the forward pass; {back}; "
+        f"{size(found.kept_nbytes)} of {size(total)} are kept after the forward pass; {held}; "
         f"the {len(found.runs)} blocks run {sum(found.runs)} times."
+        + alone * " A block cannot join one without a checkpoint: it begins its own."
     )
 
 

@@ -54,7 +54,7 @@ def in_words(model: str, tensor: int, data: int, recompute: str) -> str:
     least = min(totals, key=totals.__getitem__)
     fitting = [way for way, total in totals.items() if total <= CARD]
     fits = (
-        f"{drawing.size(CARD)} hold: {'; '.join(fitting)}." if fitting else f"{drawing.size(CARD)} hold none of them."
+        f"Within {drawing.size(CARD)}: {'; '.join(fitting)}." if fitting else f"None fits within {drawing.size(CARD)}."
     )
     return (
         f"Bytes of one rank: {data} replicas, of {tensor} ranks each where tensors are split; one sequence each, "
