@@ -29,8 +29,8 @@ def test_questions_and_choices_stand_in_the_notebook_too(folder):
     text = " ".join(cell.source for cell in Assignment.load(folder).release.cells).replace("`", "")
     for item in quiz.load(folder).values():
         assert item["question"].replace("`", "") in text
-        for choice, _ in item["choices"].values():
-            assert choice.replace("`", "") in text
+        for letter, (choice, _) in item["choices"].items():
+            assert f"- **{letter}** {choice}\n".replace("`", "") in text
 
 
 def test_released_files_do_not_tell_which_is_right(folder):
