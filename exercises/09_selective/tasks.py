@@ -80,7 +80,8 @@ def attempt(keys, ask, *args):
     except NotImplementedError:
         raise
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {str(error).split('. ')[0][:160]}"} | dict.fromkeys(keys)
+        text = str(error).replace("iterable argument is empty", "arg is an empty sequence")  # as before Python 3.12
+        return {"error": f"{type(error).__name__}: {text.split('. ')[0][:160]}"} | dict.fromkeys(keys)
 
 
 # ---- Task 1 ----
