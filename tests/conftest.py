@@ -13,6 +13,9 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from ckptlib import doctor
 
 torch.set_num_threads(1)  # test processes run side by side
+# The first backward decides which devices autograd starts threads for. In a build for CUDA, a fake one in a measurement
+# would start some, and no process that is forked later could run another. A plain one starts none.
+torch.ones(1, requires_grad=True).sum().backward()
 # How long an example takes says nothing here. In CI, a new failure comes from the change, and not from a new example.
 settings.register_profile("busy machine", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("busy machine")
