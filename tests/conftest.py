@@ -78,6 +78,7 @@ class _Scheduling(LoadScopeScheduling):
         return nodeid if Path(file).stem in SLOW else file
 
 
+@pytest.hookimpl(optionalhook=True)  # also without xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduling | None:
     return _Scheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
