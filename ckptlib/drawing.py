@@ -158,10 +158,15 @@ def ink(colour: str) -> str:
     return to_hex(rgb)
 
 
-def contrast(colour: str) -> float:
-    """With white, by WCAG: 1 for white itself, 21 for black."""
+def contrast(colour: object, ground: object = "white") -> float:
+    """Of two colours, by WCAG: 1 for the same, 21 for black on white."""
+    dark, bright = sorted((_light(colour), _light(ground)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def _light(colour: object) -> float:
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
-    return 1.05 / (float(np.dot((0.2126, 0.7152, 0.0722), linear)) + 0.05)
+    return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
 
 def sheet(height: float) -> tuple[Figure, Axes]:

@@ -10,6 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from small_course import make
 
+from ckptlib import drawing
 from ckptlib.grading.assignment import Assignment
 from ckptlib.grading.course.autograde import feedback as of_record
 from ckptlib.grading.course.scoring import without_record
@@ -235,12 +236,6 @@ COLOURS = """element => {
 
 
 def contrast(*colours: str) -> float:
-    """WCAG 2's ratio of two CSS colours such as "rgb(28, 29, 32)"."""
-
-    def light(colour: str) -> float:
-        parts = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
-        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, bright = sorted(map(light, colours))
-    return (bright + 0.05) / (dark + 0.05)
+    """Of two CSS colours such as "rgb(28, 29, 32)"."""
+    parts = (colour[colour.index("(") + 1 : -1].split(",")[:3] for colour in colours)
+    return drawing.contrast(*([int(part) / 255 for part in rgb] for rgb in parts))
