@@ -96,10 +96,10 @@ def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
 class _Ticket:
     """Stands in the graph for one saved tensor, and lives as long as the graph keeps it."""
 
-    __slots__ = ("tensor", "version", "node", "__weakref__")
+    __slots__ = ("tensor", "version", "node", "module", "__weakref__")
 
-    def __init__(self, tensor: Tensor, node: int):
-        self.tensor, self.version, self.node = tensor, tensor._version, node
+    def __init__(self, tensor: Tensor, node: int, module: str):
+        self.tensor, self.version, self.node, self.module = tensor, tensor._version, node, module
 
 
 class _Keeper:
@@ -110,7 +110,7 @@ class _Keeper:
     def pack(self, tensor: Tensor) -> _Ticket:
         # The node that saves has just taken its sequence number; its name is only known once the graph is complete.
         # Detached: an output that hangs on its own node would be a cycle that nobody can break.
-        ticket = _Ticket(tensor.detach(), torch._C._autograd._get_sequence_nr() - 1)
+        ticket = _Ticket(tensor.detach(), torch._C._autograd._get_sequence_nr() - 1, self.recorder.module())
         self.tickets.append(weakref.ref(ticket))
         return ticket
 
@@ -135,8 +135,10 @@ class _Keeper:
             for part in plain_parts(ticket.tensor):
                 storage = self.recorder.storage_of(part)
                 if storage.index not in rows:
-                    rows[storage.index] = _row(storage, part, op.module if op else "")
-                rows[storage.index].asked[names.get(ticket.node) or (op.name if op else "?")] += 1
+                    rows[storage.index] = _row(storage, part, ticket.module)
+                # A non-reentrant checkpoint keeps its inputs in a node of its own, which no result leads to.
+                name = names.get(ticket.node) or (op.name if op else "outside the graph")
+                rows[storage.index].asked[name] += 1
         return SavedTensors(rows.values())
 
 

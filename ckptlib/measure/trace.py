@@ -117,7 +117,7 @@ class Recorder(TorchDispatchMode):
             name=_name(func),
             args=() if func in _LIFTS else self._describe(args),
             kwargs=self._describe(kwargs),
-            module=self._scope.module(),
+            module=self.module(),
             phase=self._scope.phase(),
             node=torch._C._autograd._get_sequence_nr() - 1,
         )
@@ -136,6 +136,10 @@ class Recorder(TorchDispatchMode):
         if self._fake:  # torch keeps weak references to fake tensors here, and refuses model.to(dtype) because of them
             self._fake.fake_tensor_converter.meta_converter.tensor_memo.clear()
         return out
+
+    def module(self) -> str:
+        """The path of the module that is running."""
+        return self._scope.module()
 
     def mark(self, label: str) -> None:
         self._event("mark", -1, label)

@@ -100,6 +100,23 @@ def test_a_view_of_a_weight_is_the_weight():
     assert saved.of("activation").nbytes == 0
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpoints_input_is_saved_by_the_caller_and_not_by_a_module_inside(reentrant):
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(K, K), nn.GELU())
+
+        def forward(self, x):
+            return checkpoint(self.inner, x, use_reentrant=reentrant)
+
+    x = torch.randn(N, K, requires_grad=True)
+    model = nn.Sequential(nn.Sequential(Outer()))
+    op = "CheckpointFunctionBackward" if reentrant else "outside the graph"
+    assert [(row.op, row.module) for row in ck.saved_tensors(lambda: model(x))] == [(op, "0.0")]
+    assert [row.module for row in ck.saved_tensors(lambda: checkpoint(model[0][0].inner, x, use_reentrant=reentrant))] == [""]
+
+
 def test_modules_ops_and_buffers_are_named():
     model = nn.Sequential(nn.Linear(K, K), nn.BatchNorm1d(K).eval(), nn.GELU())
     saved = ck.saved_tensors(lambda: model(torch.randn(N, K)))
