@@ -65,7 +65,7 @@ def moments(config: Config, batch: int, precision: str, strategy: str, fused: bo
     return {
         "backward of the head": parts(
             activations=layers * kept + 2 * x,
-            logits_and_loss=3 * e * batch * config.tokens * config.vocabulary,  # logits, log-softmax, its gradient
+            logits_and_loss=3 * e * batch * config.tokens * config.vocabulary,  # log-softmax, its gradient, the logits'
             workspace=WORKSPACE,
         ),
         f"backward of block {layers - 1}": parts(

@@ -273,12 +273,12 @@ def logits_of_one_token(layers, h, a, s, n):
     return {"vocabulary": layers * s * h // 3 + 1}
 
 
-@told("Three tensors of the vocabulary's width: logits, log-softmax and its gradient.")
+@told("Three tensors of the vocabulary's width: log-softmax, its gradient and the logits'.")
 def logits_alone(layers, h, a, s, n):
     return {"vocabulary": layers * h + 1}
 
 
-@told("Three tensors of the vocabulary's width: logits, log-softmax and its gradient. Two were counted.")
+@told("Three tensors of the vocabulary's width: log-softmax, its gradient and the logits'. Two were counted.")
 def two_tensors(layers, h, a, s, n):
     return {"vocabulary": layers * h // 2 + 1}
 

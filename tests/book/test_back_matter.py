@@ -108,13 +108,14 @@ def test_the_glossary_is_sorted_and_every_term_has_a_section():
 
 # ---- bibliography ---------------------------------------------------------------------------------------------------
 def traces(entry: str) -> list[str]:
-    """What a page that cites an entry may hold of it: number, name, address, title up to a colon, first author."""
+    """What a page that cites an entry may hold of it: number, name, address, title up to a colon, author, course."""
     return [
         *re.findall(r"\[([^]]+)\]\(", entry),
         *re.findall(r"\b\d{4}\.\d{5}\b", entry),
         *re.findall(r"\]\(https?://([^)#]+)", entry),
         *(re.split("[:?]", title)[0] for title in re.findall(r"\*(.+?)\*", entry)),
         *re.findall(r"^(?:[A-Z]\. )+([\w-]+)", entry),
+        *re.findall(r"course (\w+)", entry),
     ]
 
 
