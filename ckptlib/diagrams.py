@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from . import drawing
 from .drawing import LINE, LOOKS, SMALL, WIDTH, Drawing, Look, size, style, text_width, unit
 
 if TYPE_CHECKING:
-    from .fitting import Fits
+    from .fitting import Fit, Fits
     from .recompute.costs import Costs
     from .recompute.schedule import Schedule
 
@@ -52,8 +53,13 @@ def schedule(plan: Schedule, costs: Costs | None = None, time: str = "") -> Draw
     """Time across, stages up: what runs when, and what is kept until when; beneath it the bytes alive, and their peak.
 
     Without costs every forward and backward takes 1, every activation is 1. `time` names the unit of the costs' times.
+    If these are all 0, as FLOPs of tanh are, steps are drawn with equal widths.
     """
     cost = plan.cost(costs)
+    across = f"time ({time})" if time else "time" if costs else "time (forwards of one stage)"
+    if cost.time == 0:
+        cost = plan.cost(replace(costs, ftime=[1] * plan.n, btime=[1] * plan.n))
+        across = f"steps (all times are 0 {time}".rstrip() + ")"
     rows = min(2.4, max(1.0, 0.17 * plan.n))
     figure, paper = drawing.sheet(rows + 2.2)
     width = WIDTH - LEFT - RIGHT
@@ -73,11 +79,11 @@ def schedule(plan: Schedule, costs: Costs | None = None, time: str = "") -> Draw
     per, name = unit(cost.peak) if costs else (1, "activations")
     label = f"peak {size(cost.peak)}" if costs else f"peak {cost.peak} activations"
     _draw_alive(low, cost.steps, per, label)
-    low.set(ylabel=f"alive\n({name})", xlim=(0, cost.time))
-    low.set_xlabel(f"time ({time})" if time else "time" if costs else "time (forwards of one stage)")
+    low.set(ylabel=f"alive\n({name})", xlim=(0, cost.time), xlabel=across)
     again = cost.forwards - plan.n
     words = f"{plan.n} stages, {cost.forwards} forwards, {again} of them repeated, {label}"
-    return Drawing(figure, f"Schedule of {words}. Time across, stages up; beneath it what is alive, in {name}.")
+    first = across.split()[0].capitalize()
+    return Drawing(figure, f"Schedule of {words}. {first} across, stages up; beneath it what is alive, in {name}.")
 
 
 def _boxes(plan: Schedule, steps: Sequence) -> dict[str, list[tuple[float, float, float, float]]]:
@@ -161,9 +167,13 @@ def pareto(curves: Mapping[str, Sequence[tuple[int, float]]], time: str = "time"
 
 # ---- will it fit? ---------------------------------------------------------------------------------------------------
 @style()
-def fit_bars(answers: Fits) -> Drawing:
+def fit_bars(answers: Fits | Fit) -> Drawing:
     """For each strategy the memory of its largest batch, stacked by what it is for, against the GPU's."""
-    found = list(answers.found.values())
+    found = list(answers.found.values()) if hasattr(answers, "found") else [answers]
+    if not all(hasattr(answer, "too_much") for answer in found):
+        raise TypeError(f"expected the answer of ck.fit, or of fits for several, got {type(answers).__name__}")
+    if not found:
+        raise ValueError("nothing to draw: fits was asked about no strategy")
     limit = found[0].capacity
     per, name = unit(limit)
     bars = [(f"{f.strategy}: batch {f.batch}", f.need or f.too_much) for f in found]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
+from dataclasses import MISSING, fields
 
 from .command_parts import save_plot
 from .errors import CkptError
@@ -11,7 +13,9 @@ from .recompute.costs import Costs
 from .recompute.optimal import BudgetTooSmall, optimal, smallest_budget
 from .recompute.schedule import LEGEND, Schedule
 
-REQUIRED, OPTIONAL = ("ftime", "btime", "x", "xbar"), ("dx", "ftmp", "btmp", "atmp")
+NAMES = [field.name for field in fields(Costs)]
+REQUIRED = [field.name for field in fields(Costs) if field.default is MISSING]
+TRUTHS = ("saves_x", "saves_y")
 
 
 def plan_command(args: argparse.Namespace) -> tuple[str, int]:
@@ -45,7 +49,7 @@ def plan_chain(args: argparse.Namespace) -> tuple[str, int]:
 
 
 def read_chain(path: str) -> Costs:
-    """The costs in a JSON file of lists: ftime, btime, x, xbar, and if wanted dx, ftmp, btmp, atmp."""
+    """The costs in a JSON file: an object with the names of `Costs`, all of them lists but dy_at_start."""
     try:
         with open(path) as file:
             found = json.load(file)
@@ -55,13 +59,26 @@ def read_chain(path: str) -> Costs:
         raise CkptError(f"{path} is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise CkptError(f"{path} holds a {type(found).__name__}, expected an object with {', '.join(REQUIRED)}")
-    lists = {name: found[name] for name in (*REQUIRED, *OPTIONAL) if name in found}
-    if missing := [name for name in REQUIRED if name not in lists]:
+    for name, values in found.items():
+        _check_entry(path, name, values)
+    if missing := [name for name in REQUIRED if name not in found]:
         raise CkptError(f"{path} has no {', '.join(missing)}")
-    for name, values in lists.items():
-        if not isinstance(values, list):
-            raise CkptError(f"{name} in {path} is {values!r}, expected a list of numbers")
-    return Costs(**lists)
+    return Costs(**found)
+
+
+def _check_entry(path: str, name: str, values: object) -> None:
+    """What `Costs` does not look at: names, lists, and truths, where it would take "no" and "false" for true."""
+    if name not in NAMES:
+        near = difflib.get_close_matches(name, NAMES, n=1)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        raise CkptError(f"{path} has {name!r}, expected none but {', '.join(NAMES)}{hint}")
+    truths = name in TRUTHS
+    if name != "dy_at_start" and not isinstance(values, list):
+        raise CkptError(f"{name} in {path} is {values!r}, expected a list of {'truths' if truths else 'numbers'}")
+    given = {name: values} if name == "dy_at_start" else {f"{name}[{i}]": v for i, v in enumerate(values) if truths}
+    for place, value in given.items():
+        if not isinstance(value, bool):
+            raise CkptError(f"{place} in {path} is {json.dumps(value)}, expected true or false")
 
 
 def as_json(schedule: Schedule, costs: Costs, budget: int) -> dict:
@@ -79,4 +96,5 @@ def as_json(schedule: Schedule, costs: Costs, budget: int) -> dict:
 
 def as_text(schedule: Schedule, answer: dict) -> str:
     facts = [f"{name.replace('_', ' '):16} {answer[name]:,}" for name in ("makespan", "peak", "forwards", "budget")]
-    return "\n".join([*facts, "", schedule.draw(), "", LEGEND])
+    note = [] if answer["makespan"] else ["All times are 0: planned with 1 for each forward."]
+    return "\n".join([*facts, *note, "", schedule.draw(), "", LEGEND])

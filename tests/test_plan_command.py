@@ -1,10 +1,12 @@
 """Does `ckptlib plan --chain FILE --budget N` answer, and explain in one line what it cannot read?"""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from ckptlib.cli import main
+from ckptlib.recompute.costs import Costs
 
 CHAIN = {"ftime": [1, 2, 3], "btime": [2, 2, 2], "x": [4, 5, 6, 7], "xbar": [9, 9, 9]}
 
@@ -40,6 +42,33 @@ def test_the_gradient_of_the_output_is_counted_while_the_chain_first_runs(ask):
     assert json.loads(ask(chain, 22, "--json")[1])["peak"] == 22
 
 
+def test_every_field_of_costs_counts(ask):
+    """By hand: x0 is 1, x1 8, x2 1, the last gradient 4. The largest is stage 1, forward with 6 more, backward with 9.
+
+    A value that neither stage saves is gone in backward; a gradient that the loss makes is not there in forward.
+    """
+    chain = {"ftime": [1, 1], "btime": [1, 1], "x": [1, 8, 1], "xbar": [8, 1], "dx": [0, 0, 4]}
+    chain |= {"ftmp": [0, 0], "atmp": [0, 6], "btmp": [0, 9]}
+    freed = {"saves_x": [True, False], "saves_y": [False, True]}
+    for fields, peak in [
+        ({}, 1 + 8 + 1 + 4 + 9),
+        ({"saves_x": freed["saves_x"]}, 1 + 8 + 1 + 4 + 9),
+        (freed, 1 + 8 + 1 + 4 + 6),
+        ({**freed, "dy_at_start": False}, 1 + 8 + 1 + 6),
+    ]:
+        assert json.loads(ask({**chain, **fields}, 100, "--json")[1])["peak"] == peak
+    every = asdict(Costs(**chain, **freed, dy_at_start=False))
+    assert json.loads(ask(every, 100, "--json")[1])["peak"] == 1 + 8 + 1 + 6
+
+
+def test_where_all_times_are_0_it_says_what_was_counted(ask, tmp_path):
+    free = {**CHAIN, "ftime": [0] * 3, "btime": [0] * 3}
+    text = ask(free, 37, f"--plot={tmp_path / 'free.svg'}")[1]
+    assert "All times are 0: planned with 1 for each forward." in text
+    assert "All times are 0" not in ask(CHAIN, 37)[1]
+    assert "all times are 0" in (tmp_path / "free.svg").read_text()
+
+
 @pytest.mark.parametrize("budget", [0, 10, 25])
 def test_the_smallest_budget_is_named(ask, budget):
     code, text, _ = ask(CHAIN, budget, "--json")
@@ -57,6 +86,14 @@ def test_the_smallest_budget_is_named(ask, budget):
         ("[1]", "holds a list, expected an object"),
         ({"ftime": [1]}, "has no btime, x, xbar"),
         ({**CHAIN, "x": 3}, "is 3, expected a list of numbers"),
+        ({**CHAIN, "bttmp": [9, 9, 9]}, "has 'bttmp', expected none but ftime, btime, x, xbar, dx"),
+        ({**CHAIN, "bttmp": [9, 9, 9]}, ". Did you mean btmp?"),
+        ({"ftimes": [1]}, "Did you mean ftime?"),
+        ({**CHAIN, "qqq": 1}, "saves_y, dy_at_start\n"),
+        ({**CHAIN, "saves_x": True}, "is True, expected a list of truths"),
+        ({**CHAIN, "saves_x": [True, False]}, "saves_x has 2 entries for 3 stages, expected 3"),
+        ({**CHAIN, "saves_y": [True, "false", True]}, 'is "false", expected true or false'),
+        ({**CHAIN, "dy_at_start": 0}, "is 0, expected true or false"),
         ({**CHAIN, "x": [1, 2, 3]}, "x has 3 entries for 3 stages, expected 4 (the input of stage 0 first"),
         ({**CHAIN, "btime": [1]}, "btime has 1 entries for 3 stages, expected 3"),
         ({**CHAIN, "ftime": []}, "ftime is empty"),

@@ -12,7 +12,8 @@ from torch._subclasses import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..errors import CkptError
-from ..measure.storages import plain_parts
+from ..measure.storages import plain_parts, tensors_in
+from .chains import _Given
 from .schedule import BACKWARD, FORWARDS, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
 from .surroundings import Surroundings, rng_states
 
@@ -22,7 +23,8 @@ def execute(schedule: Schedule, layers: Sequence[Callable[[Tensor], Tensor]], x:
 
     x: the chain's input -> its output. Gradients equal plain autograd's, for x and for every parameter: a recomputed
     stage draws the random numbers it drew at first, and leaves its buffers alone (BatchNorm counts a batch once).
-    Backward runs once, without create_graph: a schedule has no second one.
+    Backward runs once, without create_graph: a schedule has no second one. As in plain autograd, what was kept must not
+    be overwritten before backward: x by the next batch, say.
     """
     layers = list(layers)
     if len(layers) != schedule.n:
@@ -54,6 +56,27 @@ def version(x: Tensor) -> int:
     return 0 if x.is_inference() else x._version
 
 
+class _Kept:
+    """A tensor for later, and its version, as autograd remembers it: once written to, it is not what it was."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor, self.version = tensor, version(tensor)  # what detach() returns counts with its source
+
+    def get(self, what: str) -> Tensor:
+        if self.changed:
+            shape, now = tuple(self.tensor.shape), version(self.tensor)
+            raise RuntimeError(  # autograd's words
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"{what}, of shape {shape}, was kept at version {self.version} and is at {now}. "
+                "Write to it after backward, or to a copy"
+            )
+        return self.tensor
+
+    @property
+    def changed(self) -> bool:
+        return version(self.tensor) != self.version
+
+
 class _Ticket(NamedTuple):
     """Stands in the graph for a tensor that a stage would have saved."""
 
@@ -74,8 +97,9 @@ class Run:
         self.last_restore = {a.stage: i for i, a in enumerate(self.actions) if a.kind == RESTORE}
         self.head: Tensor | None = None  # where the graph ends, while a stage is added to it
         self.current: tuple[int, Tensor | None] = (0, None)  # the value that the next forward reads
-        self.values: dict[int, Tensor] = {}  # values to be restored
-        self.contents: dict[int, list[Tensor | None]] = {}  # what recomputed stages would have saved
+        self.values: dict[int, _Kept] = {}  # values to be restored
+        # What recomputed stages would have saved; once used, the number of the backward pass that used it.
+        self.contents: dict[int, list[_Kept | int]] = {}
         self.saved: dict[int, int] = {}  # how many tensors a stage saved at first
         self.before: dict[int, _Before] = {}  # of stages that will run again
         self.frontier = schedule.n  # stages from here on are reversed
@@ -98,7 +122,7 @@ class Run:
         kind, stage = action
         self.next += 1
         if kind == RESTORE:
-            self.current = (stage, self.values[stage])
+            self.current = (stage, self.values[stage].get(f"the input of stage {stage}"))
             if self.last_restore[stage] < self.next:
                 del self.values[stage]
         elif kind in FORWARDS:
@@ -118,7 +142,7 @@ class Run:
         # Only what is kept may be restored: look whether the next action, or the one that came here, keeps it.
         here = self.next < len(self.actions) and self.actions[self.next] in ((KEEP_INPUT, value), (KEEP_ALL, value))
         if here or value == 0 or self.actions[self.next - 1] == (KEEP_ALL, value - 1):
-            self.values[value] = x
+            self.values[value] = _Kept(x)
 
     # ---- forwards ---------------------------------------------------------------------------------------------------
     def _first(self, kind: str, stage: int) -> Tensor:
@@ -142,20 +166,22 @@ class Run:
     def _again(self, kind: str, stage: int) -> Tensor:
         (_, x), self.current = self.current, (-1, None)
         before = self.before[stage]
+        for kept in before.besides:
+            kept.get(f"an argument of stage {stage}")
         with before.as_it_was():
             if kind != KEEP_ALL:
                 with torch.no_grad():
                     return call_stage(stage, self.layers[stage], x)
-            kept: list[Tensor] = []
-            with torch.enable_grad(), saved_tensors_hooks(lambda t: kept.append(t.detach()), _redeem):
+            contents: list[_Kept] = []
+            with torch.enable_grad(), saved_tensors_hooks(lambda t: contents.append(_Kept(t.detach())), _redeem):
                 x = x.detach().requires_grad_(before.needs_grad)
                 y = call_stage(stage, self.layers[stage], x).detach()
-        if len(kept) != self.saved[stage]:
+        if len(contents) != self.saved[stage]:
             raise CkptError(
-                f"stage {stage} saved {self.saved[stage]} tensors at first and {len(kept)} when it ran again: "
+                f"stage {stage} saved {self.saved[stage]} tensors at first and {len(contents)} when it ran again: "
                 "it does not do the same thing twice"
             )
-        self.contents[stage] = kept
+        self.contents[stage] = contents
         return y
 
     # ---- backward ---------------------------------------------------------------------------------------------------
@@ -165,17 +191,21 @@ class Run:
             raise CkptError("a schedule cannot run under create_graph=True: what it brings back has no graph")
         if self.built < self.n:
             raise CkptError(f"backward began when {self.built} of {self.n} stages had run: a schedule reverses all")
+        once = f"stage {stage} was reversed already: a schedule runs backward once"
         if stage >= self.frontier:
-            raise CkptError(f"stage {stage} was reversed already: a schedule runs backward once")
+            raise CkptError(once)
         while stage not in self.contents:
             self._do(self.actions[self.next])
-        found, self.contents[stage][number] = self.contents[stage][number], None  # freed after use, as autograd does
-        if found is None:
+        found, now = self.contents[stage][number], torch._C._current_graph_task_id()
+        if found == now:
             raise CkptError(
                 f"stage {stage} asked twice for a tensor it saved. In an autograd.Function of yours, read "
                 "ctx.saved_tensors once: a, b = ctx.saved_tensors"
             )
-        return found
+        if isinstance(found, int):
+            raise CkptError(once)
+        self.contents[stage][number] = now  # freed after use, as autograd does
+        return found.get(f"a tensor that stage {stage} saved")
 
 
 def _redeem(ticket: _Ticket) -> Tensor:
@@ -191,12 +221,13 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 class _Before:
-    """What a stage found when it first ran: random numbers, autocast, buffers."""
+    """What a stage found when it first ran: random numbers, autocast, buffers, arguments besides its input."""
 
     needs_grad = False
 
     def __init__(self, layer: Any, x: Tensor):
         self.surroundings = Surroundings(True, [x])
+        self.besides = [_Kept(t) for t in tensors_in([layer.args, layer.kwargs] if isinstance(layer, _Given) else [])]
         modules = layer.modules() if isinstance(layer, nn.Module) else ()
         self.buffers = [
             (module, name, buffer.clone())
@@ -211,6 +242,7 @@ class _Before:
         now = rng_states(device for device, _ in rng)
         if all(_same(old, new) for (_, old), (_, new) in zip(rng, now, strict=True)):
             self.surroundings.rng = []
+        self.besides = [kept for kept in self.besides if not kept.changed]  # by the stage itself: as it pleases
         # By value: batch_norm writes its running statistics without counting up their version.
         self.buffers = [(m, name, old) for m, name, old in self.buffers if not _same(m._buffers[name], old)]
 

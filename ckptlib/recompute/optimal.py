@@ -43,9 +43,11 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
 
     Exact for chains of up to 10 stages, and for longer ones if the budget is few times the sizes' common divisor.
     Otherwise sizes are rounded up to `levels` steps of the budget or more: what is planned always fits, and is the best
-    of the rounded problem, of the classic schedules and of the frugal schedule that needs the least memory.
+    of the rounded problem, of the classic schedules and of the frugal schedule that needs the least memory. If all
+    times are 0, each forward counts as 1.
     """
     check_budget(budget)
+    costs = costs.timed
     smallest = smallest_budget(costs)
     if budget < smallest:
         raise BudgetTooSmall(budget, smallest)

@@ -46,8 +46,9 @@ class Plan:
 
     @property
     def slowdown(self) -> float:
-        """Time over the time of a step that recomputes nothing."""
-        return self.time / (sum(self.costs.ftime) + sum(self.costs.btime))
+        """Time over the time of a step that recomputes nothing; 1 if no stage takes any, as FLOPs of tanh are none."""
+        plain = sum(self.costs.ftime) + sum(self.costs.btime)
+        return self.time / plain if plain else 1.0
 
     @cached_property
     def pareto(self) -> list[tuple[int, float]]:

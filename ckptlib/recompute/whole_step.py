@@ -108,9 +108,9 @@ class WholeStep:
         """The chain's costs and, as one stage more, what comes after it and is never run again: a head, the loss.
 
         Gradients of parameters come with a stage's backward and stay: they count as part of the gradient that travels
-        back. What the last stage needs was measured.
+        back. What the last stage needs was measured. If all times are 0, each forward counts as 1.
         """
-        c, (need, stays) = self.costs, self._after_the_chain()
+        c, (need, stays) = self.costs.timed, self._after_the_chain()
         own = [sum(p.nbytes for p in parameters(block) if p.requires_grad) for block in self.chain.blocks]
         more = [stays + sum(own[i:]) for i in range(c.n + 1)]
         dx = [*(nbytes + extra for nbytes, extra in zip(c.dx, more, strict=True)), 0]
@@ -151,7 +151,7 @@ class WholeStep:
         room = store_all(costs.n).cost(costs).peak - costs.x[0]
         unit = max(room // max(LEVELS, int(WORK / costs.n**3)), 1)
         table = Table(costs, -(-room // unit), unit)
-        slowest = self.frugal.cost(self.costs).time
+        slowest = self.frugal.cost(self.costs.timed).time
         best = accumulate(table.best[0, 0, costs.n - 1].tolist(), min, initial=slowest)
         faster = [level for level, (before, time) in enumerate(pairwise(best)) if time < before]
         some = faster[:: len(faster) // PLANS + 1]

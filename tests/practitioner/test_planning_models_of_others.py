@@ -1,5 +1,6 @@
 """Does a plan train a stranger's model the same, in the bytes that were predicted, and within the budget?"""
 
+import json
 from itertools import accumulate
 
 import pytest
@@ -179,3 +180,16 @@ def test_gradients_that_differ_where_others_are_not_a_number_are_told_apart():
     assert not _close(torch.tensor([nan, 1.0]), torch.tensor([1.0, nan]))
     assert _close(torch.eye(2).to_sparse(), torch.eye(2).to_sparse())
     assert not _close(torch.eye(2).to_sparse(), -torch.eye(2).to_sparse())
+
+
+def test_offers_without_flops_differ_by_their_forwards(monkeypatch, capsys, tmp_path):
+    """Tanh has none, so every plan costs 0: what tells them apart is how much runs again."""
+    (tmp_path / "hyperbolic.py").write_text(
+        "import torch\n\n\ndef tanhs():\n    layers = (torch.nn.Tanh() for _ in range(6))\n"
+        "    return torch.nn.Sequential(*layers), torch.randn(512, 512, requires_grad=True), torch.sum\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", "hyperbolic:tanhs", "--json"]) == 0
+    offers = json.loads(capsys.readouterr().out)["plans"]
+    assert [offer["forwards_again"] for offer in offers] == [15, 5, 3, 1, 0]
+    assert [offer["step_peak"] for offer in offers] == sorted(offer["step_peak"] for offer in offers)

@@ -304,12 +304,69 @@ def test_a_stage_that_works_in_place():
         execute(recompute_all(3), [torch.sin, nn.ReLU(inplace=True), torch.sin], torch.ones(2, requires_grad=True))
 
 
-def test_a_second_backward_and_higher_order_gradients():
-    x = torch.ones(2, requires_grad=True)
-    loss = execute(recompute_all(3), [torch.sin] * 3, x).sum()
+INPLACE = "modified by an inplace operation"
+
+
+def gradients_after_overwriting(run, model, x, value: int) -> list[torch.Tensor]:
+    """A step that loses one value of the chain before backward: 0 is its input, i what stage i - 1 returned at first"""
+    model, values = copy.deepcopy(model), [x.clone()]
+    for layer in model:
+        layer.register_forward_hook(lambda m, args, out: values.append(out))
+    loss = run(model, values[0]).sum()
+    with torch.no_grad():
+        values[value].copy_(torch.randn(5, 6))  # the next batch, perhaps
+    loss.backward()
+    return [p.grad for p in model.parameters()]
+
+
+@pytest.mark.parametrize("name", classics(1))
+def test_a_value_that_is_overwritten_before_backward_is_noticed_or_was_not_needed(name):
+    """Plain autograd refuses: Linear saves its input, tanh its output."""
+    torch.manual_seed(0)
+    model, x = nn.Sequential(*(nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(6))), torch.randn(5, 6)
+    model(x).sum().backward()
+    noticed = []
+    for value in range(7):
+        with pytest.raises(RuntimeError, match=INPLACE):
+            gradients_after_overwriting(lambda m, x: m(x), model, x, value)
+        try:
+            found = gradients_after_overwriting(lambda m, x: execute(classics(6)[name], m, x), model, x, value)
+        except RuntimeError as error:
+            assert INPLACE in str(error)
+            noticed.append(value)
+        else:
+            for gradient, p in zip(found, model.parameters(), strict=True):
+                torch.testing.assert_close(gradient, p.grad)
+    kept = {stage for kind, stage in classics(6)[name].actions[:6] if kind != "forward"}
+    assert {0, *kept} <= set(noticed)
+
+
+def test_a_stage_that_overwrites_what_it_saved():
+    """As plain autograd does; `torch.utils.checkpoint` goes on with zeros."""
+
+    def forgetful(x):
+        h = x.exp()
+        y = h.sin()
+        h.detach().zero_()
+        return y
+
+    layers, x = [forgetful, torch.sin, torch.sin], torch.ones(2, requires_grad=True)
+    for schedule in classics(3).values():
+        with pytest.raises(RuntimeError, match=INPLACE):
+            execute(schedule, layers, x).sum().backward()
+
+
+@pytest.mark.parametrize("n", [3, 4, 9])  # with one chunk to recompute, and with more
+@pytest.mark.parametrize("name", ["recompute_all", "sqrt", "periodic", "periodic, chunk not kept", "revolve 2"])
+def test_a_second_backward(name, n):
+    loss = execute(classics(n)[name], [torch.sin] * n, torch.ones(2, requires_grad=True)).sum()
     loss.backward(retain_graph=True)
     with pytest.raises(CkptError, match="was reversed already: a schedule runs backward once"):
         loss.backward()
+
+
+def test_higher_order_gradients():
+    x = torch.ones(2, requires_grad=True)
     loss = execute(recompute_all(3), [torch.sin] * 3, x).sum()
     with pytest.raises(CkptError, match="create_graph"):
         torch.autograd.grad(loss, x, create_graph=True)

@@ -194,6 +194,16 @@ def test_with_equal_stages_optimal_needs_no_more_forwards_than_revolve():
         assert optimal(costs, cost.peak).cost(costs).forwards <= cost.forwards
 
 
+@pytest.mark.parametrize("n", [7, 14])  # by recursion, by table
+def test_if_all_times_are_0_the_fewest_forwards_win(n):
+    """As if each forward took 1, whatever the backwards take."""
+    sizes = [1000 + 37 * (i * i % 11) for i in range(n + 1)]
+    free, equal = (Costs([t] * n, [5 * t] * n, sizes, [2 * x for x in sizes[1:]]) for t in (0, 1))
+    low, high = smallest_budget(free), store_all(n).cost(free).peak
+    for budget in range(low, high + 1, (high - low) // 10):
+        assert optimal(free, budget).cost().forwards == optimal(equal, budget).cost().forwards
+
+
 def test_the_pareto_curve_falls_and_its_points_are_optimal():
     costs = Costs([3, 1, 4, 1, 5, 9], [2, 6, 5, 3, 5, 8], x=[9, 7, 9, 3, 2, 3, 8], xbar=[14, 9, 8, 6, 9, 16])
     curve = pareto(costs)

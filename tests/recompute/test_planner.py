@@ -8,6 +8,7 @@ from itertools import accumulate
 import pytest
 import torch
 from torch import nn
+from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import checkpoint_sequential
 
 from ckptlib.errors import CkptError
@@ -138,6 +139,14 @@ def test_profiling_leaves_no_trace():
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert torch.equal(random, torch.get_rng_state())
     assert all(p.grad is None for p in model.parameters()) and x.grad is None
+
+
+def test_a_chain_is_timed_a_whole_number_of_times():
+    stages, x = [torch.sin, torch.cos], torch.ones(2, 4, requires_grad=True)
+    for wrong in (-1, 1.5, "3"):
+        with pytest.raises(CkptError, match=f"repeats is {wrong!r}, expected a whole number of timed runs"):
+            profile_chain(stages, x, repeats=wrong)
+    assert all(seconds > 0 for seconds in profile_chain(stages, x, repeats=0).ftime)  # the first run counts then
 
 
 def test_an_input_without_gradient_and_frozen_stages_cost_no_gradient():
@@ -377,6 +386,19 @@ def test_blocks_inside_a_model_keep_within_the_promised_bytes():
         assert peak == found.peak <= budget
 
 
+def test_a_chain_without_flops_is_not_slowed_down_and_runs_as_few_forwards_as_fit():
+    """Fake tensors are timed in FLOPs, of which tanh has none. As few as a chain of equal stages that take time."""
+    with FakeTensorMode():
+        model, x = nn.Sequential(*(nn.Tanh() for _ in range(6))), torch.randn(8, 8, requires_grad=True)
+        costs = profile_chain(model, x)
+        assert not any(costs.ftime + costs.btime)
+        timed = replace(costs, ftime=[3] * 6, btime=[3] * 6)
+        for budget in range(smallest_budget(costs), store_all(6).cost(costs).peak + 1, costs.x[0]):
+            found = plan(model, x, budget, costs)
+            assert (found.time, found.slowdown) == (0, 1)
+            assert found.schedule == plan(model, x, budget, timed).schedule
+
+
 def test_a_planned_module_learns():
     torch.manual_seed(0)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(6)))
@@ -503,6 +525,65 @@ def test_blocks_that_run_otherwise_than_planned_are_refused_in_training_and_run_
     with torch.no_grad():
         torch.testing.assert_close(module(x), model(x))
     model(x).sum().backward()  # it was left as it was
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, x, mask, seen):
+        seen.add_(1)
+        return torch.tanh(self.linear(x)).masked_fill(mask, 0)
+
+
+class MaskedRow(Row):
+    def __init__(self):
+        super().__init__(Masked)
+        self.lost = -1
+
+    def forward(self, x, mask):
+        outputs, seen = [], torch.zeros(1)
+        for block in self.blocks:
+            x = block(x, mask, seen=seen)
+            outputs.append(x)
+        if self.lost >= 0:
+            outputs[self.lost].detach().zero_()
+        return x.sum()
+
+
+def test_values_and_arguments_of_blocks_that_are_overwritten_before_backward_are_noticed():
+    """As plain autograd does. What all blocks write to, and none needs, may change."""
+    torch.manual_seed(0)
+    model, x, mask = MaskedRow(), torch.randn(4, 16), torch.rand(4, 16) < 0.5
+    module = Planned(model, find_chain(model, (x, mask)), periodic(6, 3))
+    gradients = []
+    for run in (model, module):
+        model.zero_grad()
+        run(x, mask).backward()
+        gradients.append([p.grad for p in model.parameters()])
+    for plain, planned in zip(*gradients, strict=True):
+        torch.testing.assert_close(planned, plain)
+    for run in (model, module):
+        loss = run(x, mask)
+        mask.logical_not_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    model.lost = 1  # the checkpoint between the first chunk and the second
+    for run in (model, module):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            run(x, mask).backward()
+
+
+@pytest.mark.parametrize("percent", [0, 30, 60, 100])
+def test_a_planned_module_notices_the_next_batch_in_the_place_of_this_one(percent):
+    model, x = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(4))), torch.randn(4, 8)
+    costs = profile_chain(model, x, repeats=1)
+    low, high = smallest_budget(costs), store_all(4).cost(costs).peak
+    loss = plan(model, x, low + (high - low) * percent // 100, costs).module(x).sum()
+    x.copy_(torch.randn(4, 8))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
 
 
 def test_a_sequential_with_a_forward_of_its_own_is_no_plain_chain():

@@ -54,6 +54,19 @@ def test_plans_get_faster_one_by_one(whole):
     assert whole.plans[0] == whole.least.schedule
 
 
+def test_without_flops_more_memory_means_fewer_forwards():
+    """Tanh has none: all plans take 0. At 6 MB, five forwards run again; the most frugal plan repeats 15."""
+
+    def tanhs():
+        x = torch.randn(512, 512, requires_grad=True)
+        return Training(nn.Sequential(*(nn.Tanh() for _ in range(6))), x, torch.sum)
+
+    whole = WholeStep(tanhs, "sim:cuda", preset(), fake=True)
+    again = [sum(whole.within(budget * MB).schedule.forwards()) - 6 for budget in (5, 6, 7, 9)]
+    assert again == [15, 5, 3, 0]
+    assert whole.extra(whole.frugal) == 0
+
+
 @dataclass
 class Peak:
     peak: int
