@@ -88,9 +88,12 @@ def checkpoint(
     determinism_check   "default": number, shapes, dtypes and devices of the saved tensors must agree in both runs;
                         "values": their bits too, by a hash of 16 bytes each: every saved tensor is read (and copied to
                         the CPU) twice, a few ns a byte, and nothing else is kept; BatchNorm in training never
-                        passes, whose saved statistics the first run updates; "none": no check but the number.
+                        passes, whose saved statistics the first run updates, and nn.RReLU hardly ever, whose noise is
+                        saved before it is drawn: memory that nobody wrote; "none": no check but the number.
     debug               errors of that check come with a log of the ops of both runs.
-    early_stop          stop the second run as soon as the last saved tensor is there.
+    early_stop          stop the second run as soon as the last saved tensor is there. Say False where nn.RReLU in
+                        training is the last op that saves: the run stops before its noise is drawn, and the gradient
+                        is wrong without a word, with torch's own, too.
 
     Inside `torch.compile` it breaks the graph and runs eagerly, always right and never faster; torch's own becomes part
     of the graph, where backend="eager" draws dropout's mask again.

@@ -53,10 +53,11 @@ def different_tensors(found: list[tuple[int, tuple, tuple]]) -> CheckpointError:
         f"tensor at position {i}:\nsaved {kind}: {_shown(then)}\nrecomputed {kind}: {_shown(now)}\n"
         for i, then, now in found
     ]
+    known = " BatchNorm and RReLU in training differ by themselves: see determinism_check." if kind == "values" else ""
     return CheckpointError(
         f"ckptlib.checkpoint: Recomputed values for the following tensors have different {kind} than during the "
         f"forward pass.\n{''.join(lines)}Does the function depend on something that changed in between: a counter, a "
-        f"global variable, a random number with preserve_rng_state=False?\n{TIP}"
+        f"global variable, a random number with preserve_rng_state=False?{known}\n{TIP}"
     )
 
 

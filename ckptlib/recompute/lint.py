@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -12,16 +13,21 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from ..measure.hooks import Watch, watch
 from ..measure.table import Table
-from .lint_calls import CheckpointCall, recorded_calls
+from .lint_calls import CheckpointCall, Recorder, recorded_calls
 from .lint_source import from_source
 from .pitfalls import PITFALLS, Finding, updates_statistics
 
-# What PyTorch says when a pitfall is an error already.
+# What PyTorch, or ck.selective, says when a pitfall is an error already.
 ERRORS = {
     "incompatible with .grad() or": 7,
     "mark a variable ready only once": 8,
     "marked as ready twice": 8,
     "Unexpected keyword arguments": 11,
+    "never matches: ": 9,
+    "never ran in this segment": 9,
+    "ran in this segment. Are they another block's?": 9,
+    "the policy picked no op that ran": 9,
+    "eager torch recomputes it instead": 10,
 }
 ONLY_IN_SOURCE = {8, 9}  # a run shows all others where they are, so hints about them are dropped
 SAVES = {CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE}
@@ -56,12 +62,15 @@ def lint(model: nn.Module | None = None, step: Callable[[], object] | None = Non
     """Look for the twelve pitfalls in a model's source and, if there is a `step`, in one training step of it.
 
     step  runs forward and backward once, without arguments. It is run for real: weights, gradients and buffers change.
+          Where a second run saves other values than the first (3), backward ends there, in an error, and the gradients
+          are not complete.
 
     From the source of the model's classes: 1, 2, 4, 6, 8, 9, 11 and 12, where they are written out in a call of
     checkpoint: a hint, because whether the code runs is not known; a run that came to a checkpoint, and to its end,
     replaces all hints but 8 and 9. From the run, for certain: 1 to 8 and 10 to 12; 9 where a policy saved nothing at
-    all. Only a run that ends in an error shows 7 and 8. Without a model a run cannot tell 4, 5 or whether autocast was
-    restored. A checkpoint written by hand is seen by what its modules do: 4, 5, 12.
+    all. Only a run that ends in an error shows 7 and 8. Without a model a run cannot tell 5 or whether autocast was
+    restored, and knows BatchNorm by its call of F.batch_norm: one that calls torch.batch_norm is taken for 3. A
+    checkpoint written by hand is seen by what its modules do: 4, 5, 12.
     """
     if model is None and step is None:
         raise TypeError("lint needs a model, a step to run, or both")
@@ -82,7 +91,7 @@ def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], E
     hooked = {m for m in model.modules() if m._forward_hooks or m._forward_pre_hooks} if model is not None else set()
     error, autocast = None, _Autocast()
     with (
-        recorded_calls(model) as calls,
+        recorded_calls(model) as recorder,
         autocast.followed(model) if model is not None else nullcontext(),
         watch(model) if model is not None else nullcontext() as watched,
     ):
@@ -92,12 +101,13 @@ def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], E
             if not (isinstance(e, torch.utils.checkpoint.CheckpointError) or _known(e)):
                 raise
             error = e
+    calls = recorder.calls
     found = [f for call in calls for f in _of_call(call)] + [*_of_chains(calls)] + autocast.findings
-    if error is not None:
-        found += _of_error(error, calls)
     if watched is not None:
         found += _of_modules(watched, calls, dict(model.named_modules()), hooked)
-    return found, error, bool(calls)
+    more = [*_of_functions(recorder), *(_of_error(error, calls) if error is not None else ())]
+    known = {f.number for f in found} & {4, 9}  # there the module's finding, or the call's, says where
+    return found + [f for f in more if f.number not in known], error, bool(calls)
 
 
 def _known(error: Exception) -> int | None:
@@ -108,7 +118,23 @@ def _of_error(error: Exception, calls: list[CheckpointCall]) -> list[Finding]:
     if number := _known(error):
         return [Finding(number, "the run", f"{type(error).__name__}: {error!s:.80}")]
     guilty = any(call.drew and not call.preserve_rng_state for call in calls)
-    return [] if guilty else [Finding(3, "the run", str(error).splitlines()[0][:120])]
+    return [] if guilty else [Finding(3, "the run", _compared(error)[:130])]
+
+
+def _compared(error: Exception) -> str:
+    """The first line of an error about a second run. Torch says "metadata" there, but lint had it compare values."""
+    first, *lines = str(error).splitlines()
+    shown = [line.partition(":")[2] for line in lines if line.startswith(("saved metadata:", "recomputed metadata:"))]
+    bare = [re.sub("'[0-9a-f]{32}'", "", line) for line in shown]  # without the hash of the values
+    return first.replace("different metadata", "different values") if bare and bare[::2] == bare[1::2] else first
+
+
+def _of_functions(recorder: Recorder) -> Iterator[Finding]:
+    for name, times in recorder.updates.items():
+        yield Finding(4, f"F.{name}", f"updated its running statistics {times} times again")
+    if recorder.undrawn:
+        why = "its noise was never drawn, and the gradient is wrong. Say early_stop=False"
+        yield Finding(3, "F.rrelu", f"the second run stopped inside it, {recorder.undrawn} times: {why}")
 
 
 def _of_call(call: CheckpointCall) -> Iterator[Finding]:

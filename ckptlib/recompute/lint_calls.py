@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch.nn.functional as F
 import torch.utils.checkpoint as theirs
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
@@ -19,6 +20,9 @@ from torch.utils._pytree import tree_leaves
 from . import checkpoint as ours
 from . import determinism
 from .pitfalls import is_compiled
+from .selective import PolicyError, _Around
+
+FOLLOWED = ("batch_norm", "instance_norm", "rrelu")  # functions that save what their kernel writes later
 
 
 @dataclass
@@ -49,6 +53,18 @@ def _chain(fn: Callable) -> tuple[int, int, int] | None:
     return None
 
 
+class _AnyValues(tuple):
+    """Metadata that equals every fingerprint with the same: torch takes the second one when all has run."""
+
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self[:3] == other[:3]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 class Recorder:
     """Writes down the calls. What happens to `model`'s buffers is no matter of values: BatchNorm saves its own."""
 
@@ -56,12 +72,44 @@ class Recorder:
         self.calls: list[CheckpointCall] = []
         self.depth = 0
         self.buffers = {b.data_ptr() for b in model.buffers()} if model is not None else set()
+        self.inside = ""  # which of FOLLOWED is running, in training
+        self.updates: Counter = Counter()  # of running statistics, in second runs
+        self.undrawn = 0  # second runs that early stop ended inside RReLU
 
     def fingerprint(self, x: Tensor) -> tuple:
+        # Norms save their running statistics, lines that the first run updates; RReLU its noise, before it is drawn.
+        if not x.requires_grad and (self.inside == "rrelu" or (self.inside and x.dim() == 1)):
+            return _AnyValues(determinism.metadata(x))
         try:
             return determinism.metadata(x) if x.data_ptr() in self.buffers else determinism.digest(x)
         except (ValueError, RuntimeError):  # fake, meta, sparse: there are no bytes to read
             return determinism.metadata(x)
+
+    def followed(self, name: str) -> Callable:
+        """One of FOLLOWED, with `inside` set while it runs."""
+        original = getattr(F, name)
+        signature = inspect.signature(original)
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or self.inside:  # inside: a function mode calls it a second time
+                return original(*args, **kwargs)
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            options, again = given.arguments, torch._C._current_graph_task_id() != -1
+            if not options.get("training", options.get("use_input_stats")):
+                return original(*args, **kwargs)
+            if again and options.get("running_mean") is not None and options["momentum"]:
+                self.updates[name] += 1
+            self.inside = name
+            try:
+                return original(*args, **kwargs)
+            except (ours._Stop, theirs._StopRecomputationError):
+                self.undrawn += name == "rrelu" and not options["inplace"]  # in place, the last one saved is the result
+                raise
+            finally:
+                self.inside = ""
+
+        return called
 
     @contextmanager
     def noted(self, fn: Callable, reentrant: bool, preserve: bool, args: tuple, kwargs: dict) -> Iterator:
@@ -93,15 +141,20 @@ class Recorder:
 
         def listening() -> tuple:
             first, second = context_fn()
-            if isinstance(first, theirs._CachingTorchDispatchMode):
-                policy = first.policy_fn
+            mode = first.mode if isinstance(first, _Around) else first
+            if isinstance(mode, theirs._CachingTorchDispatchMode):
+                policy = mode.policy_fn
 
                 def heard(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
-                    answer = policy(ctx, op, *args, **kwargs)
+                    try:
+                        answer = policy(ctx, op, *args, **kwargs)
+                    except PolicyError:
+                        call.policy.clear()  # cut short: what it answered so far is not what it would have saved
+                        raise
                     call.policy[theirs._policy_from_bool(answer) if isinstance(answer, bool) else answer] += 1
                     return answer
 
-                first.policy_fn = heard
+                mode.policy_fn = heard
             return first, second
 
         return listening
@@ -120,7 +173,7 @@ class Recorder:
 
 
 @contextmanager
-def recorded_calls(model: nn.Module | None) -> Iterator[list[CheckpointCall]]:
+def recorded_calls(model: nn.Module | None) -> Iterator[Recorder]:
     """Every call of checkpoint in the block. Non-reentrant ones check values: a second run that differs is an error."""
     recorder = Recorder(model)
     generator, function = theirs._checkpoint_without_reentrant_generator, theirs.CheckpointFunction
@@ -150,6 +203,7 @@ def recorded_calls(model: nn.Module | None) -> Iterator[list[CheckpointCall]]:
             mock.patch.object(ours, "_apply", reentrant(apply)),
             mock.patch.dict(theirs._allowed_determinism_checks_to_fns, {"default": recorder.fingerprint}),
             mock.patch.dict(ours.FINGERPRINTS, {"default": recorder.fingerprint}),
+            *(mock.patch.object(F, name, recorder.followed(name)) for name in FOLLOWED),
         ):
             stack.enter_context(patch)
-        yield recorder.calls
+        yield recorder

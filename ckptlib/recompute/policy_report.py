@@ -14,7 +14,7 @@ from ..measure.measurement import measure
 from ..measure.storages import storages_of, tensors_in
 from ..measure.table import Table, mib
 from .op_costs import op_flops
-from .selective import selective
+from .selective import Policy, selective
 
 NONE, FULL = "no checkpoint", "nothing kept"
 
@@ -49,37 +49,59 @@ class Report(list[Row]):
 
 
 def policy_report(
-    build: Callable[[], tuple[Callable[..., Any], tuple]], **policies: Callable[[Callable], Any]
+    build: Callable[[], tuple[Callable[..., Any], tuple]], **policies: Policy | list | Callable[..., Any]
 ) -> Report:
     """Run forward and backward of one segment under each policy, on fake tensors, and count.
 
     build       makes the segment and its arguments: () -> (segment, args)
-    policies    name=function of the segment and its arguments that makes the policy: mm=lambda f, *x: by_op(...)
+    policies    name=policy: by_op(...) or a list of ops; or, where it depends on the segment, a function that makes it
+                from the segment and its arguments: half=lambda f, *x: by_budget(2**20, f, *x). A policy that is a
+                function itself needs one around it, too: mine=lambda f, *x: decide
     """
-    makers: dict[str, Callable | None] = {NONE: None, FULL: None, **policies}
+    makers: dict[str, Any] = {NONE: None, FULL: None, **policies}
     plain = _flops(build, NONE, None)
     return Report(
         Row(name, _kept(build, name, make), _flops(build, name, make) - plain) for name, make in makers.items()
     )
 
 
-def _run(segment: Callable[..., Any], args: tuple, name: str, make: Callable | None) -> Any:
+def _built(build: Callable) -> tuple[Callable[..., Any], tuple]:
+    made = build()
+    parts = made if isinstance(made, (tuple, list)) else [made]
+    if not (len(parts) == 2 and callable(parts[0]) and isinstance(parts[1], (tuple, list))):
+        found = ", ".join(type(part).__name__ for part in parts)
+        raise TypeError(f"build returned {found}; expected (segment, args), and args a tuple: one argument is (x,)")
+    return parts
+
+
+def _policy(name: str, make: Any, segment: Callable, args: tuple) -> Any:
+    """A Policy is callable as well, but with an op: it is one already."""
+    if isinstance(make, (Policy, list, tuple, set)):
+        return make
+    policy = make(segment, *args)
+    if not (callable(policy) or isinstance(policy, (list, tuple, set))):
+        hint = f"If that function is the policy: {name}=lambda f, *x: it"
+        raise TypeError(f"{name} was called with the segment to make a policy, and made {policy!r}. {hint}")
+    return policy
+
+
+def _run(segment: Callable[..., Any], args: tuple, name: str, policy: Any) -> Any:
     if name == NONE:
         return segment(*args)
-    extra = {"context_fn": selective(make(segment, *args))} if make else {}
+    extra = {"context_fn": selective(policy)} if policy is not None else {}
     return checkpoint(segment, *args, use_reentrant=False, preserve_rng_state=False, **extra)
 
 
-def _kept(build: Callable, name: str, make: Callable | None) -> int:
+def _kept(build: Callable, name: str, make: Any) -> int:
     outputs: list[int] = []
 
     def set_up() -> Callable[[], Any]:
-        segment, args = build()
-        if make:
-            policy = make(segment, *args)  # before the step: what planning allocates is not the segment's
+        segment, args = _built(build)
+        # before the step: what planning allocates is not the segment's
+        policy = _policy(name, make, segment, args) if make is not None else None
 
         def step() -> Any:
-            out = _run(segment, args, name, (lambda *_: policy) if make else None)
+            out = _run(segment, args, name, policy)
             outputs.append(sum({s._cdata: s.nbytes() for t in tensors_in(out) for s in storages_of(t)}.values()))
             return out
 
@@ -89,12 +111,12 @@ def _kept(build: Callable, name: str, make: Callable | None) -> int:
     return line.total(len(line.changes) - 1) - line.total(-1) - outputs[0]
 
 
-def _flops(build: Callable, name: str, make: Callable | None) -> int:
+def _flops(build: Callable, name: str, make: Any) -> int:
     with FakeTensorMode():
-        segment, args = build()
-        policy = make(segment, *args) if make else None
+        segment, args = _built(build)
+        policy = _policy(name, make, segment, args) if make is not None else None
         with _Flops() as counter:
-            out = _run(segment, args, name, (lambda *_: policy) if make else None)
+            out = _run(segment, args, name, policy)
             sum(t.float().sum() for t in tensors_in(out, Tensor) if t.requires_grad).backward()
     return counter.flops
 

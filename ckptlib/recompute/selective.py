@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
@@ -34,9 +35,10 @@ def selective(policy: Policy | Callable | list) -> Selective:
     """A `context_fn` for checkpoint: what `policy` picks is kept, everything else in the segment is recomputed.
 
     policy: by_op(...), by_module(...), by_budget(...), a list of ops, or a function as torch takes it,
-    (ctx, op, *args, **kwargs) -> CheckpointPolicy.
+    (ctx, op, *args, **kwargs) -> CheckpointPolicy or bool.
 
-    Raises PolicyError if the segment has run and the policy picked nothing in it: such a checkpoint is a plain one.
+    Raises PolicyError if the segment has run and the policy picked nothing in it: such a checkpoint is a plain one;
+    and if the function returns anything else, which torch takes for "recompute".
     Inside `torch.compile` it needs ck.checkpoint, which breaks the graph: for torch's own, the compiler takes a plain
     function or a functools.partial alone as context_fn, and raises.
     """
@@ -76,10 +78,8 @@ class Selective:
         drawn: list[Any] = []  # random ops that are kept: they draw nothing in the second run
 
         def checked(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
-            verdict = decide(ctx, op, *args, **kwargs)
-            if verdict in _OFFLOAD:
-                raise PolicyError(f"{verdict.name} for {op}: eager torch recomputes it instead. Use ck.offload")
-            keep = verdict in (SAVE, CheckpointPolicy.PREFER_SAVE, True)
+            verdict = _verdict(decide(ctx, op, *args, **kwargs), op)
+            keep = verdict in (SAVE, CheckpointPolicy.PREFER_SAVE)
             ran[op] = ran.get(op, False) or keep
             self.kept += keep
             if _draws(op, args, kwargs):
@@ -89,7 +89,7 @@ class Selective:
                         "the random numbers would be others. Keep both, or neither"
                     )
                 drawn.extend([op] * keep)
-            return SAVE if verdict is True else RECOMPUTE if verdict is False else verdict
+            return verdict
 
         def after() -> None:
             if not any(ran.values()):
@@ -97,6 +97,19 @@ class Selective:
 
         keeping, restoring = create_selective_checkpoint_contexts(checked)
         return _Around(keeping, around, after), restoring
+
+
+def _verdict(answer: Any, op: Any) -> CheckpointPolicy:
+    """What a policy answered, in torch's words. Numbers are refused: 0 may be False, or the value of MUST_SAVE."""
+    if isinstance(answer, (bool, np.bool_)):
+        return SAVE if answer else RECOMPUTE
+    if not isinstance(answer, CheckpointPolicy):
+        hint = "Has it a branch without return?" if answer is None else "Return CheckpointPolicy.MUST_SAVE to keep it"
+        why = "expected a CheckpointPolicy or a bool: torch would recompute the op without a word"
+        raise PolicyError(f"the policy returned {answer!r} for {op}, {why}. {hint}")
+    if answer in _OFFLOAD:
+        raise PolicyError(f"{answer.name} for {op}: eager torch recomputes it instead. Use ck.offload")
+    return answer
 
 
 def _draws(op: Any, args: tuple, kwargs: dict) -> bool:
@@ -113,12 +126,12 @@ class _Around(TorchDispatchMode):
 
     def __init__(self, mode: TorchDispatchMode, around: Any, after: Callable[[], None]):
         super().__init__()
-        self._mode, self._around, self._after = mode, around, after
+        self.mode, self._around, self._after = mode, around, after
 
     def __enter__(self) -> _Around:
         self._stack = ExitStack()
         self._stack.enter_context(self._around)
-        self._stack.enter_context(self._mode)
+        self._stack.enter_context(self.mode)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:

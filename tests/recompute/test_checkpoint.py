@@ -481,9 +481,24 @@ def test_values_find_a_mask_that_was_drawn_again_and_accept_the_same_mask():
 
 def test_values_find_that_batchnorm_was_updated():
     x, norm = inputs(5, 3), nn.BatchNorm1d(3)
-    with pytest.raises(CheckpointError, match="different values"):
+    with pytest.raises(CheckpointError, match=r"(?s)different values.*BatchNorm and RReLU in training differ by them"):
         safe(norm, x, determinism_check="values").sum().backward()
     safe(norm.eval(), x, determinism_check="values").sum().backward()
+
+
+def test_rrelu_at_the_end_of_a_segment_needs_its_second_run_to_the_end():
+    """What the docstring says of early_stop: torch saves the noise first and draws it then."""
+    model, x = nn.Sequential(nn.Linear(6, 6), nn.RReLU()), inputs(5, 6)
+    expected = grads_of(model, model, x)
+    torch.use_deterministic_algorithms(True)  # what nobody wrote is NaN, not chance
+    try:
+        for way in (checkpoint, theirs.checkpoint):
+            full = grads_of(lambda x: way(model, x, use_reentrant=False, early_stop=False), model, x)  # noqa: B023
+            assert all(torch.equal(a, b) for a, b in zip(full, expected, strict=True))
+            early = grads_of(lambda x: way(model, x, use_reentrant=False), model, x)  # noqa: B023
+            assert early[0].isnan().any()
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def test_values_work_under_a_policy_and_are_not_seen_by_it():

@@ -1,5 +1,6 @@
 """Does lint find each of the twelve pitfalls where it is, and none where there is none?"""
 
+import contextlib
 import functools
 
 import pytest
@@ -8,9 +9,11 @@ import torch.utils.checkpoint
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
+import ckptlib as ck
 from ckptlib.recompute.checkpoint import checkpoint as ours
 from ckptlib.recompute.lint import lint
 from ckptlib.recompute.pitfalls import PITFALLS
+from ckptlib.recompute.selective import PolicyError, by_module
 
 theirs = torch.utils.checkpoint.checkpoint  # a name of its own, as most programs have
 WAYS = pytest.mark.parametrize("checkpoint", [ours, theirs], ids=["ours", "torch's"])
@@ -92,12 +95,83 @@ def test_3_a_counter(checkpoint, use_reentrant):
 
 
 @WAYS
+def test_3_says_what_was_compared(checkpoint):
+    model = Counting()
+    found = lint(step=run(checkpoint, model))
+    assert "have different values than during the forward pass." in found.findings[0].found
+
+    def grows(x, calls=[1]):  # noqa: B006 a counter, on purpose
+        calls[0] += 1
+        return x.expand(calls[0], 8).sin()
+
+    found = lint(step=run(checkpoint, grows, x=torch.randn(1, 8, requires_grad=True), segments=1))
+    assert found.numbers == {3} and "have different metadata than" in found.findings[0].found
+
+
+@WAYS
 def test_4_batchnorm(checkpoint):
     model = net(nn.BatchNorm1d(8))
     found = lint(model, run(checkpoint, model))
     assert [(f.number, f.where) for f in found.findings] == [(4, "2")]
     model.eval()
     assert lint(model, run(checkpoint, model)).numbers == set()
+
+
+@WAYS
+@pytest.mark.parametrize(("norm", "where"), [(nn.BatchNorm1d, "F.batch_norm"), (nn.InstanceNorm1d, "F.instance_norm")])
+def test_4_without_a_model_and_the_gradients_are_there(checkpoint, norm, where):
+    x = torch.randn(4, 5, 8, requires_grad=True)
+    model = nn.Sequential(nn.Linear(8, 8), norm(5, track_running_stats=True), nn.Tanh())
+    found = lint(step=run(checkpoint, model, x))
+    assert found.numbers == {4} and found.error is None, found
+    assert [f.where for f in found.findings] == [where]
+    assert all(p.grad is not None for p in model.parameters())
+    assert lint(model, run(checkpoint, model, x)).numbers == {4}  # InstanceNorm saves copies of its buffers
+    model.eval()
+    assert lint(step=run(checkpoint, model, x)).numbers == set()
+
+
+@WAYS
+def test_3_is_still_found_beside_batchnorm(checkpoint):
+    model = nn.Sequential(Counting(), nn.BatchNorm1d(8))
+    assert lint(step=run(checkpoint, model)).numbers == {3, 4}
+
+
+def test_functions_that_are_followed_are_torchs_own_again_and_compile_whole():
+    own = nn.functional.batch_norm, nn.functional.instance_norm, nn.functional.rrelu
+    model = torch.compile(net(nn.BatchNorm1d(8)), backend="eager", fullgraph=True)
+    assert 12 in lint(step=run(ours, model, segments=1)).numbers
+    assert own == (nn.functional.batch_norm, nn.functional.instance_norm, nn.functional.rrelu)
+
+
+@WAYS
+@pytest.mark.parametrize("inplace", [False, True])
+def test_3_rrelu_is_an_alarm_where_its_gradient_is_wrong(checkpoint, inplace):
+    """It saves its noise before it is drawn. At the end of a segment, early stop comes before the drawing."""
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.RReLU(inplace=inplace)), torch.randn(5, 8, requires_grad=True)
+
+    def gradient(way):
+        torch.manual_seed(0)
+        return torch.autograd.grad(way(model, x).square().sum(), x)[0]
+
+    expected = gradient(lambda model, x: model(x))
+    with unwritten_is_nan():
+        for early_stop in (True, False):
+            way = functools.partial(checkpoint, use_reentrant=False, early_stop=early_stop)
+            right = torch.equal(gradient(way), expected)
+            assert right is (inplace or not early_stop)
+            found = lint(step=run(checkpoint, model, early_stop=early_stop))
+            assert found.numbers == (set() if right else {3}), found
+
+
+@contextlib.contextmanager
+def unwritten_is_nan():
+    """What torch.empty leaves is chance; in this block it is NaN."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 @WAYS
@@ -176,6 +250,27 @@ def test_10_policies_that_do_not_do_what_they_say(checkpoint, answer):
     model = net()
     found = lint(model, run(checkpoint, model, context_fn=selective(lambda ctx, op, *args, **kwargs: answer)))
     assert 10 in found.numbers
+
+
+@WAYS
+def test_9_and_10_with_our_selective(checkpoint):
+    """As with torch's contexts, though ours raises where torch's is silent."""
+    model, addmm = net(), torch.ops.aten.addmm.default
+
+    def found(policy):
+        return lint(model, run(checkpoint, model, context_fn=ck.selective(policy)))
+
+    assert found([addmm]).numbers == set()
+    assert found(lambda ctx, op, *args, **kwargs: True).numbers == {10}
+    nothing = found([torch.ops.aten.mm.default])
+    assert [f.number for f in nothing.findings] == [9] and "Nearest to it: aten.addmm" in str(nothing.error)
+    assert found(lambda ctx, op, *args, **kwargs: False).numbers == {9}
+    assert found(by_module(net(), "0")).numbers == {9}  # another model's
+    assert lint(model, lambda: ck.selective([torch.ops.aten.mm])).numbers == {9}
+    offload = CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_RECOMPUTE
+    assert found(lambda ctx, op, *args, **kwargs: offload[op is not addmm]).numbers == {10}
+    with pytest.raises(PolicyError, match="expected a CheckpointPolicy or a bool"):  # no pitfall: a mistake
+        found(lambda ctx, op, *args, **kwargs: 1)
 
 
 @WAYS
@@ -360,6 +455,7 @@ HEALTHY = {
     "BatchNorm before the checkpoints": lambda: Chain([net() for _ in range(3)], nn.BatchNorm1d(5)),
     "BatchNorm in eval mode": lambda: Chain([residual(nn.BatchNorm1d(5)) for _ in range(3)]).eval(),
     "dropout": lambda: Chain([net(nn.Dropout()) for _ in range(3)]),
+    "RReLU": lambda: Chain([net(nn.RReLU()) for _ in range(3)]),
     "a GPT with tied weights": tied,
     "reentrant, behind a layer": lambda: Reentrant([net() for _ in range(3)], nn.Linear(8, 8)),
     "autocast": lambda: Autocast([net() for _ in range(3)]),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from itertools import combinations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,7 +19,7 @@ from ckptlib.errors import CkptError
 from ckptlib.recompute.checkpoint import checkpoint as ours
 from ckptlib.recompute.op_costs import segment_costs
 from ckptlib.recompute.policy_report import FULL, NONE, policy_report
-from ckptlib.recompute.selective import by_budget, by_module, by_op, selective
+from ckptlib.recompute.selective import PolicyError, by_budget, by_module, by_op, selective
 from ckptlib.transformer import Block, Config, causal_mask
 
 aten = torch.ops.aten
@@ -116,6 +118,26 @@ def test_offload_policies_are_refused():
         run(lambda ctx, op, *args, **kwargs: CheckpointPolicy.MUST_CPU_OFFLOAD)
 
 
+@pytest.mark.parametrize("answer", [1, 0, None, "MUST_SAVE", torch.tensor(True), aten.addmm.default])
+def test_answers_that_torch_takes_for_recompute_are_refused(answer):
+    def policy(ctx, op, *args, **kwargs):
+        return answer if op is aten.addmm.default else op is aten.gelu.default
+
+    message = rf"the policy returned {re.escape(repr(answer))} for aten.addmm.default, expected a CheckpointPolicy"
+    with pytest.raises(PolicyError, match=message):
+        run(policy)
+    with pytest.raises(PolicyError, match="Has it a branch without return" if answer is None else "Return Checkpoint"):
+        run(policy)
+
+
+@pytest.mark.parametrize("kind", [bool, np.bool_])
+def test_a_bool_keeps_what_it_says(kind):
+    model, x = Mlp(), torch.randn(4, 16, requires_grad=True)
+    context = selective(lambda ctx, op, *args, **kwargs: kind(op is aten.addmm.default))
+    found = flops(lambda: checkpoint(model, x, use_reentrant=False, context_fn=context).sum().backward())
+    assert context.kept == 2 and found == flops(lambda: model(x).sum().backward())  # no product runs again
+
+
 def test_a_random_op_is_not_recomputed_after_one_that_is_kept():
     """The kept one draws nothing in the second run, so the next draws its numbers: another mask, without a word."""
     block, args = make()
@@ -208,6 +230,23 @@ def test_report_of_a_transformer_block():
     assert report["budget"].recomputed == report[FULL].recomputed - linear["narrow"]
     assert report["everything"].kept > report[NONE].kept and report["everything"].recomputed == 0
     assert "everything keeps more than no checkpoint does" in str(report)
+
+
+def test_a_report_takes_a_policy_as_it_is():
+    ops = aten.addmm.default, aten.gelu.default
+    report = policy_report(make, made=lambda f, *args: by_op(*ops), ready=by_op(*ops), several=list(ops))
+    assert report["made"][1:] == report["ready"][1:] == report["several"][1:]
+    with pytest.raises(TypeError, match=r"mine was called with the segment to make a policy, and made False\. If that"):
+        policy_report(make, mine=lambda ctx, op, *args, **kwargs: op is aten.addmm.default)
+
+
+@pytest.mark.parametrize(
+    ("built", "found"),
+    [((Mlp(), torch.ones(4, 16)), "Mlp, Tensor;"), (Mlp(), "Mlp;"), ((Mlp(), (), ()), "Mlp, tuple, tuple;")],
+)
+def test_a_report_of_something_else_than_a_segment_and_its_arguments(built, found):
+    with pytest.raises(TypeError, match=rf"build returned {found} expected \(segment, args\).*one argument is \(x,\)"):
+        policy_report(lambda: built)
 
 
 def test_the_pitfall_of_keeping_everything():
