@@ -18,6 +18,18 @@ class Config:
     vocabulary: int
     dropout: float = 0.1
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name != "dropout" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise CkptError(f"{name} is {value!r}, expected a whole number, 1 or more")
+        if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout <= 1:
+            raise CkptError(f"dropout is {self.dropout!r}, expected a probability, from 0 to 1. Is it in percent?")
+        if self.width % self.heads:
+            raise CkptError(
+                f"width {self.width} and {self.heads} heads: expected a width that the heads can share, "
+                f"such as {self.heads * (self.width // self.heads or 1)}. It is that of all heads together"
+            )
+
     @property
     def parameters(self) -> int:
         """Per layer 12h² of weights and 13h of biases and norms; token and position tables; one last norm."""
@@ -40,6 +52,19 @@ class LlamaConfig(Config):
     dropout: float = 0.0
     kv_heads: int = 8
     ffn: int = 14336
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.heads % self.kv_heads:
+            raise CkptError(
+                f"{self.heads} heads and kv_heads {self.kv_heads}: expected a kv_heads that divides the heads, "
+                f"such as {self.heads}. Without a kv_heads of your own it is {LlamaConfig.kv_heads}"
+            )
+        if self.head_width % 2:
+            raise CkptError(
+                f"width {self.width} and {self.heads} heads: {self.head_width} features a head, expected an even "
+                "number, since positions turn them in pairs"
+            )
 
     @property
     def head_width(self) -> int:

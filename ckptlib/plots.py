@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
@@ -24,6 +24,7 @@ from .drawing import LINE, LOOKS, SIZE, WIDTH, Drawing, ink, size, style, svg, t
 if TYPE_CHECKING:
     from .measure.cuda.allocator import CachingAllocator
     from .measure.cuda.blocks import Block, Segment
+    from .measure.ledger import Ledger
     from .measure.measurement import Measurement
     from .measure.saved import SavedTensors
 
@@ -54,11 +55,14 @@ class _Bar(NamedTuple):
 
 
 @style()
-def ledger_bars(ledger: Mapping[str, Mapping[str, int]] | Any) -> Drawing:
-    """One bar per label, stacked by category: of a ledger, or of any {label: {category: bytes}}."""
-    bars = ledger.bars() if hasattr(ledger, "bars") else ledger
+def ledger_bars(ledger: Ledger | Mapping[str, Mapping[str, int]]) -> Drawing:
+    """One bar per label, stacked by category: of a ledger's rows, or of any {label: {category: bytes}}."""
+    bars = ledger
+    if callable(getattr(ledger, "rows", None)):  # not isinstance: to draw a dict needs no torch, which Ledger imports
+        bars = {row.module: {c: nbytes for c, nbytes in row.nbytes.items() if nbytes} for row in ledger.rows()}
     if not isinstance(bars, Mapping) or not all(isinstance(parts, Mapping) for parts in bars.values()):
-        raise TypeError(f"expected {{label: {{category: bytes}}}} or a ledger, got {type(ledger).__name__}")
+        found = type(ledger).__name__
+        raise TypeError(f"expected what ck.ledger returns, or {{label: {{category: bytes}}}}, got {found}")
     bars = _largest([_Bar(_clip(label, 44), parts) for label, parts in bars.items()])
     words = [
         f"{b.label} {size(b.total)} ({', '.join(f'{c} {size(n)}' for c, n in b.parts.items())})" for b in bars[:12]

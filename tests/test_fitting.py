@@ -91,6 +91,7 @@ def test_one_record_tells_every_batch(config, precision, fused, kind, batches):
 def test_the_batch_that_is_run_divides_no_size():
     assert batch_to_run(SMALL) == 101
     assert batch_to_run(replace(SMALL, vocabulary=101 * 103, tokens=107)) == 109
+    assert batch_to_run(replace(SMALL, dropout=0)) == 101  # every prime divides 0, which is no size
 
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
@@ -269,6 +270,33 @@ def test_mistakes():
             fit("gpt2-xl", seq=seq)
     with pytest.raises(CkptError, match="80 bytes"):
         fit("gpt2-xl", gpu="80")
+
+
+@pytest.mark.parametrize("name", ["layers", "width", "heads", "tokens", "vocabulary", "kv_heads", "ffn"])
+def test_a_config_takes_positive_whole_numbers_only(name):
+    for wrong in (0, -1, 8.0, "8", None, True):
+        with pytest.raises(CkptError, match=f"{name} is {wrong!r}, expected a whole number, 1 or more"):
+            replace(SMALL_LLAMA, **{name: wrong})
+
+
+def test_a_config_whose_sizes_do_not_go_together_is_refused():
+    with pytest.raises(CkptError, match="width 10 and 3 heads: .* such as 9"):
+        Config(layers=2, width=10, heads=3, tokens=8, vocabulary=20)
+    with pytest.raises(CkptError, match="width 2 and 3 heads: .* such as 3"):
+        Config(1, 2, 3, 4, 5)
+    with pytest.raises(CkptError, match="4 heads and kv_heads 3: .* divides the heads, such as 4"):
+        replace(SMALL_LLAMA, kv_heads=3)
+    with pytest.raises(CkptError, match="4 heads and kv_heads 8: .* Without a kv_heads of your own it is 8"):
+        LlamaConfig(layers=2, width=32, heads=4, tokens=8, vocabulary=20)
+    with pytest.raises(CkptError, match="9 features a head, expected an even number"):
+        replace(SMALL_LLAMA, width=36)
+    for wrong in (-0.1, 10, "0.1", None, float("nan")):
+        with pytest.raises(CkptError, match="expected a probability, from 0 to 1"):
+            replace(SMALL, dropout=wrong)
+
+
+def test_ones_are_a_config():
+    assert Config(1, 1, 1, 1, 1, dropout=0).parameters == 12 + 13 + 2 + 2
 
 
 @pytest.mark.parametrize("config", ["gpt2-xl", "llama3-405b"])

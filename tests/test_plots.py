@@ -6,6 +6,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -25,6 +26,7 @@ from ckptlib.measure.cuda.allocator import CachingAllocator
 from ckptlib.measure.cuda.presets import preset
 from ckptlib.measure.cuda.simulate import simulate
 from ckptlib.measure.events import CATEGORIES, PHASES, Storage
+from ckptlib.measure.ledger import ledger
 from ckptlib.measure.saved import Saved, SavedTensors, saved_tensors
 from ckptlib.measure.timeline import Change, Timeline
 from ckptlib.measure.trace import recording
@@ -127,6 +129,11 @@ def answers():
     return Fits(found, {})
 
 
+def linear_ledger():
+    model, x = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.Linear(512, 512)), torch.ones(1024, 512)
+    return ledger(model, lambda: model(x).sum().backward())
+
+
 DRAWINGS = {
     "timeline": lambda: plots.timeline(simulated("reentrant").timeline),
     "timeline of GiB": lambda: plots.timeline(random_timeline(300, largest=2**31)),
@@ -137,6 +144,7 @@ DRAWINGS = {
     "compare 3": lambda: plots.compare({c: simulated(c).timeline for c in CHECKPOINTS}),
     "compare 2": lambda: plots.compare({"few": random_timeline(10), "many": random_timeline(9000, 1)}),
     "ledger": lambda: plots.ledger_bars(LEDGER),
+    "ledger of a model": lambda: plots.ledger_bars(linear_ledger()),
     "ledger of 100": lambda: plots.ledger_bars({f"layer {i}": {"activation": i * MiB, "input": 3} for i in range(100)}),
     "ledger of zeros": lambda: plots.ledger_bars({"nothing": {"activation": 0}}),
     "saved": lambda: plots.saved_bars(long_saved()),
@@ -145,6 +153,7 @@ DRAWINGS = {
     "schedule in bytes": lambda: plots.schedule(revolve(16, 3), CHAIN, "ms"),
     "pareto": lambda: plots.pareto({"optimal": pareto(CHAIN), "periodic": periodic_points(), "all": [(146 * MiB, 48)]}),
     "fit": lambda: plots.fit_bars(answers()),
+    "fit of one": lambda: plots.fit_bars(answers()["planned"]),
     "map": lambda: plots.allocator_map(simulated("none").allocator),
     "map of many": lambda: plots.allocator_map(crowded_allocator()),
 }
@@ -324,19 +333,28 @@ def test_a_measurement_is_drawn_with_its_device_and_the_allocators_own_peak(mlp)
     assert "peak 130.92 MiB (allocator: 200.00 MiB) during backward, forward peak 100.00 MiB" in drawn.alt
 
 
-def test_ledger_bars_are_as_long_as_the_bytes():
-    class Ledger:
-        def bars(self):
-            return LEDGER
+def assert_bars_are(ax, bars):
+    for category in drawing.LOOKS:
+        wanted = {i: parts[category] for i, parts in enumerate(bars) if parts.get(category)}
+        got = Counter()
+        for patch in patches(ax, category):
+            got.update(area_by_row(patch))
+        assert {y: round(x * MiB) for y, x in got.items()} == wanted
 
-    for ledger in (LEDGER, Ledger()):
-        ax = plots.ledger_bars(ledger).figure.axes[1]
-        for category in drawing.LOOKS:
-            wanted = {i: parts[category] for i, parts in enumerate(LEDGER.values()) if parts.get(category)}
-            got = Counter()
-            for patch in patches(ax, category):
-                got.update(area_by_row(patch))
-            assert {y: round(x * MiB) for y, x in got.items()} == wanted
+
+def test_ledger_bars_are_as_long_as_the_bytes():
+    assert_bars_are(plots.ledger_bars(LEDGER).figure.axes[1], LEDGER.values())
+
+
+def test_a_ledger_is_drawn_row_by_row():
+    account = linear_ledger()
+    drawn = plots.ledger_bars(account)
+    ax = drawn.figure.axes[1]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "(outside)"]
+    assert_bars_are(ax, [row.nbytes for row in account.rows()])
+    by_hand = {"parameter": 4 * (512 * 512 + 512), "gradient": 4 * (512 * 512 + 512), "activation": 4 * 1024 * 512}
+    assert by_hand.items() <= account.rows()[0].nbytes.items()  # what the second layer reads
+    assert "buffer" not in drawn.alt  # nor what else has no bytes
 
 
 def test_many_bars_keep_the_largest_and_sum_the_rest():
@@ -422,6 +440,8 @@ def test_own_figures_in_the_books_style():
         (lambda: plots.saved_bars(SavedTensors()), ValueError, "nothing to draw"),
         (lambda: plots.allocator_map(CachingAllocator()), ValueError, "no segment"),
         (lambda: plots.allocator_map(3), TypeError, "got int"),
+        (lambda: plots.fit_bars({"none": 3}), TypeError, "expected the answer of ck.fit.*got dict"),
+        (lambda: plots.fit_bars(Fits({}, {})), ValueError, "no strategy"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_clearly(call, error, match):
@@ -440,6 +460,19 @@ def test_a_schedule_is_drawn_box_by_box():
     (alive,) = [artist for artist in low.patches if artist.get_label() == "alive"]
     assert max(alive.get_data().values) * MiB == cost.peak
     assert any(text.get_text() == f"peak {drawing.size(cost.peak)}" for text in low.texts)
+
+
+def test_steps_of_a_chain_that_takes_no_time_are_equally_wide():
+    plan, free = revolve(16, 3), replace(CHAIN, ftime=[0] * 16, btime=[0] * 16)
+    figure = plots.schedule(plan, free, "FLOPs").figure
+    top, low = figure.axes[1:]
+    for label, expected in (("first forward", 16), ("repeated forward", plan.cost().forwards - 16), ("backward", 16)):
+        (patch,) = patches(top, label)
+        assert sum(area_by_row(patch).values()) == pytest.approx(expected)
+    assert low.get_xlabel() == "steps (all times are 0 FLOPs)"
+    assert plots.schedule(plan, free).figure.axes[2].get_xlabel() == "steps (all times are 0)"
+    (alive,) = [artist for artist in low.patches if artist.get_label() == "alive"]
+    assert max(alive.get_data().values) * MiB == plan.cost(free).peak == plan.cost(CHAIN).peak
 
 
 def test_a_trade_off_needs_points():

@@ -4,6 +4,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,22 @@ def in_new_process(code: str) -> str:
 def test_every_public_name_resolves_and_is_listed(name):
     assert getattr(ck, name) is not None
     assert name in dir(ck)
+
+
+def test_every_explorer_is_found_in_widgets_whatever_was_imported_first():
+    code = """
+import sys
+import ckptlib as ck
+modules = [name for name in dir(ck.widgets) if name.endswith("_explorer")]
+print("ipywidgets" in sys.modules, "torch" in sys.modules)
+print(all(callable(getattr(getattr(ck.widgets, name), name)) for name in modules), *modules)
+"""
+    before, after = in_new_process(code).splitlines()
+    files = Path(ck.widgets.__file__).parent.glob("*_explorer.py")
+    assert before == "False False"
+    assert after.split() == ["True", *sorted(file.stem for file in files)]
+    with pytest.raises(AttributeError, match="no attribute 'ledger'"):
+        _ = ck.widgets.ledger
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -88,7 +88,7 @@ def meets(width):
         "rank": dist.get_rank(),
         "x": Scaled.by(x, 2).tolist(),
         "ports": ports,
-        "width": Config(1, 2, 3, 4, 5).width,
+        "width": Config(1, 2, 1, 4, 5).width,
     }
 
 

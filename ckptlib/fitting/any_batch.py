@@ -41,7 +41,8 @@ def batch_to_run(config: Config) -> int:
     >>> batch_to_run(GPT2_XL)
     101
     """
-    sizes = {n for n in (*astuple(config), getattr(config, "kv_width", 1)) if isinstance(n, int)}
+    numbers = (*astuple(config), getattr(config, "kv_width", 1))
+    sizes = {n for n in numbers if isinstance(n, int) and n}  # dropout may be 0, which every prime divides
     return next(p for p in count(101, 2) if all(p % d for d in range(3, p, 2)) and all(n % p for n in sizes))
 
 

@@ -33,7 +33,10 @@ def offload(to: str | os.PathLike) -> Packing:
 
 
 def compress(to: str) -> Packing:
-    """Keep saved floating-point tensors in fewer bits, "bf16" or "int8"; `gradient_error` tells what that costs."""
+    """Keep saved floating-point tensors in fewer bits, "bf16" or "int8"; `gradient_error` tells what that costs.
+
+    bfloat16 has float32's range: a float64 beyond it, above 3.4e38, comes back infinite, and gradients are not finite.
+    """
     stores = {"bf16": Narrow, "int8": Quantized}
     if to not in stores:
         raise ValueError(f"compress to {to!r}? Expected one of {', '.join(map(repr, stores))}")
@@ -84,7 +87,7 @@ class Packing(saved_tensors_hooks):
         if isinstance(base, nn.Parameter):
             return _Unchanged(tensor)
         if tensor.layout is not torch.strided or is_traceable_wrapper_subclass(tensor):
-            kind = type(tensor).__name__
+            kind = f"{type(tensor).__name__} of layout {tensor.layout}"
             raise TypeError(f"{self.name} packs plain dense tensors; autograd saved a {kind}")
         tensor = tensor.detach().resolve_conj().resolve_neg()
         storage = tensor.untyped_storage()
@@ -214,7 +217,8 @@ class GradientError:
 def gradient_error(loss: Callable[[], Tensor], of: nn.Module | dict[str, Tensor], packing: Packing) -> GradientError:
     """Run `loss()` and its backward twice, as it is and inside `packing`, with the same random numbers; compare.
 
-    `of`: the model, or tensors by name, whose gradients to compare. Their .grad is left alone.
+    `of`: the model, or tensors by name, whose gradients to compare. Their .grad is left alone; buffers are not: each
+    run updates BatchNorm's statistics, so they move twice.
     """
     named = dict(of.named_parameters()) if isinstance(of, nn.Module) else dict(of)
     named = {name: t for name, t in named.items() if t.requires_grad}
@@ -222,6 +226,9 @@ def gradient_error(loss: Callable[[], Tensor], of: nn.Module | dict[str, Tensor]
         raise ValueError("nothing to compare: no tensor in `of` requires a gradient")
     with torch.random.fork_rng():  # puts the generators back afterwards, so both runs start from the same state
         exact = torch.autograd.grad(loss(), list(named.values()), allow_unused=True)
+    if all(g is None for g in exact):
+        names = ", ".join(list(named)[:4]) + ", …" * (len(named) > 4)
+        raise ValueError(f"nothing to compare: loss() uses none of {names}. Does it run another model, or a copy?")
     with torch.random.fork_rng():
         with packing:
             packed_loss = loss()

@@ -14,6 +14,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm.auto import tqdm
 
+from ..errors import CkptError
 from ..measure.storages import plain_parts, storages_of
 from ..measure.trace import Recorder, recording
 from .chains import Chain, buffers_restored, find_chain
@@ -36,6 +37,8 @@ def profile_chain(model: nn.Module | Sequence[Callable], x: Any, repeats: int = 
 
 def profile_stages(chain: Chain, repeats: int = REPEATS, flops: bool = False) -> Costs:
     """`flops`: count FLOPs instead of seconds, as for fake tensors: what is timed here is to run elsewhere."""
+    if not isinstance(repeats, int) or repeats < 0:
+        raise CkptError(f"repeats is {repeats!r}, expected a whole number of timed runs, 0 or more")
     x, stages = chain.x.detach(), []
     needs_grad = chain.x.requires_grad
     timer, runs = (_counted, 1) if flops or isinstance(x, FakeTensor) else (_timed, repeats + 1)

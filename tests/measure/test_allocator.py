@@ -7,6 +7,7 @@ import re
 from dataclasses import FrozenInstanceError
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -556,6 +557,10 @@ def test_bad_numbers_are_refused():
         CachingAllocator().malloc(-1)
     with pytest.raises(ValueError, match="exabyte"):
         CachingAllocator(EXPANDABLE).malloc(2**60)
+    for wrong in (1.5, 1e9, float("nan"), "4", None):
+        with pytest.raises(ValueError, match=f"nbytes is {re.escape(repr(wrong))}: expected a whole number"):
+            CachingAllocator().malloc(wrong)
+    assert CachingAllocator().malloc(np.int64(3) * 400).size == 1536  # as np.prod(shape) * itemsize is
     with pytest.raises(ValueError, match="capacity is 0"):
         CachingAllocator(capacity=0)
 

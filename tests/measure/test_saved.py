@@ -114,7 +114,9 @@ def test_a_checkpoints_input_is_saved_by_the_caller_and_not_by_a_module_inside(r
     model = nn.Sequential(nn.Sequential(Outer()))
     op = "CheckpointFunctionBackward" if reentrant else "outside the graph"
     assert [(row.op, row.module) for row in ck.saved_tensors(lambda: model(x))] == [(op, "0.0")]
-    assert [row.module for row in ck.saved_tensors(lambda: checkpoint(model[0][0].inner, x, use_reentrant=reentrant))] == [""]
+    assert [
+        row.module for row in ck.saved_tensors(lambda: checkpoint(model[0][0].inner, x, use_reentrant=reentrant))
+    ] == [""]
 
 
 def test_modules_ops_and_buffers_are_named():

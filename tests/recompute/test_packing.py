@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import math
 import os
 import shutil
 import subprocess
@@ -362,7 +363,33 @@ def test_mistakes():
         compress("int4")
     with pytest.raises(ValueError, match="requires a gradient"):
         gradient_error(lambda: None, {"x": torch.ones(2)}, compress("bf16"))
+    model, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="loss.. uses none of weight, bias. Does it run another model"):
+        gradient_error(lambda: model(torch.ones(1, 2)).sum(), other, compress("bf16"))
     assert str(compress("int8")).startswith("compress('int8'): 0 storages")
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_a_sparse_tensor_is_refused_by_its_layout(layout):
+    x, neighbours = torch.ones(4, 4, requires_grad=True), torch.eye(4).to_sparse(layout=layout)
+    message = f"packs plain dense tensors; autograd saved a Tensor of layout {layout}"
+    with pytest.raises(TypeError, match=message), offload("cpu"):
+        torch.sparse.mm(neighbours, x)
+
+
+def test_bf16_of_float64_has_the_range_of_float32():
+    """As the docstring of compress says. int8 keeps a float64 scale, and the value."""
+    for value, to, finite in ((1e38, "bf16", True), (1e39, "bf16", False), (1e39, "int8", True)):
+        x = torch.full((64, 64), value, dtype=torch.float64, requires_grad=True)
+        error = gradient_error(lambda x=x: x.square().sum(), {"x": x}, compress(to))
+        assert math.isfinite(error.worst) == finite
+
+
+def test_the_error_is_that_of_two_runs_and_buffers_move_twice():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    gradient_error(lambda: model(torch.ones(8, 4)).square().sum(), model, offload("cpu"))
+    assert model[1].num_batches_tracked == 2
 
 
 # ---- what a measurement sees ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ roundup_power2_divisions, and what PyTorch does not allocate itself (CUDA's cont
 from __future__ import annotations
 
 from bisect import bisect_left
+from numbers import Integral
 from typing import Any
 
 from .blocks import CUDA_RULES, AllocatorRules, Block, Segment, format_size, round_up, splice
@@ -36,9 +37,9 @@ class CachingAllocator(Heap):
 
     def malloc(self, nbytes: int, tag: Any = None) -> Block:
         """The block for `nbytes`; for none, of size 0 at address 0, PyTorch's null pointer."""
-        if not 0 <= nbytes < 2**60:
-            expected = "0 or more, and less than an exabyte"
-            raise ValueError(f"nbytes is {nbytes}: expected {expected}")
+        if not (isinstance(nbytes, (int, Integral)) and 0 <= nbytes < 2**60):
+            expected = "a whole number, 0 or more, and less than an exabyte"
+            raise ValueError(f"nbytes is {nbytes!r}: expected {expected}")
         if nbytes == 0:
             return Block(0, 0, "small", tag=tag)
         size = self.rules.round_size(nbytes)
