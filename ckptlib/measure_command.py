@@ -14,7 +14,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from .command_parts import bar, save_plot
 from .errors import CkptError
 from .measure.cuda.presets import Gpu, at_release, preset
-from .measure.measurement import Measurement, measure
+from .measure.measurement import SIMULATED, Measurement, measure
 from .measure.table import Table, mib
 from .models import CHECKPOINTS, mlp_step
 from .target import Target
@@ -24,8 +24,11 @@ ROWS = 12  # of the table of modules
 
 def measure_target(args: argparse.Namespace) -> str:
     builder = _builder(args)
+    gpu = chosen_gpu(args)  # looked up on every device: a wrong name is told
     with progress():
-        result = measure(builder, args.device, fake=args.fake, builds=True, gpu=chosen_gpu(args))
+        result = measure(
+            builder, args.device, fake=args.fake, builds=True, gpu=gpu if args.device == SIMULATED else None
+        )
     if args.plot:
         from . import plots  # matplotlib is slow to import, and rarely asked for here
 

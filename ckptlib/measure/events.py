@@ -80,6 +80,7 @@ class Trace:
     before: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     placed: int = 0  # how many of `before` are models' tensors, put in front
+    unknowns: dict[str, str] = field(default_factory=dict)  # op -> what a fake run cannot know of it
 
     def settle(self, alive: Collection[int]) -> None:
         """Turn what happened so far into the state before the run: keep what is alive, forget the events."""

@@ -14,7 +14,7 @@ import torch
 from . import gpu as real
 from .cuda.allocator import CUDA_RULES, AllocatorRules, CachingAllocator
 from .cuda.dispatch.as_cuda import as_cuda
-from .cuda.presets import Gpu, preset
+from .cuda.presets import DEFAULT, Gpu, preset
 from .cuda.simulate import simulate
 from .events import Trace
 from .profiled import Hidden, profiled, reconcile
@@ -38,7 +38,7 @@ class Measurement:
     hidden: list[Hidden] | None = (
         None  # temporaries inside CPU kernels that no trace of ops sees; None if not looked for
     )
-    unknowns: dict[str, str] = field(default_factory=dict)  # op -> what the simulation cannot know
+    unknowns: dict[str, str] = field(default_factory=dict)  # op -> what a simulation, or a fake run, cannot know
     counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
     history: list[tuple[str, int]] | None = None  # a real CUDA allocator's actions and block sizes, in order
 
@@ -89,8 +89,8 @@ def measure(
     fake: bool = False,
     builds: bool = False,
     hidden: bool = False,
-    gpu: str | Gpu = "a100",
-    rules: AllocatorRules = CUDA_RULES,
+    gpu: str | Gpu | None = None,
+    rules: AllocatorRules | None = None,
     capacity: int | None = None,
 ) -> Measurement:
     """Run `fn` once and tell what memory it needed.
@@ -100,12 +100,14 @@ def measure(
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
     builds    `fn` is the set-up and returns the step: what it leaves alive was there before, and only the step counts.
     hidden    on the CPU, also list temporaries inside kernels, which only the profiler sees.
-    rules     the allocator's constants; `capacity`, the GPU's bytes: running out raises OutOfMemory (simulation only).
+    gpu       on "sim:cuda": which GPU, an A100 if not said; `rules`, its allocator's constants if not CUDA's own;
+              `capacity`, its bytes: running out raises OutOfMemory.
 
     Tensors that exist already when `fn` starts count from the start, as soon as the run touches them. So does what
     comes about without an op: torch.load, a DataLoader's workers. On "sim:cuda" attention's own dropout is not drawn.
     For the backward of prod, cumprod and some of torch.linalg torch has a shorter formula that it does not take while
-    it is traced: their peak comes out too high, 2 to 3 times, and far more for cumprod with create_graph=True.
+    it is traced: their peak comes out too high, 2 to 3 times, and far more for cumprod with create_graph=True. A fake
+    run on the CPU does not know an LSTM's workspace, most of its memory: it warns, and lists it in `unknowns`.
     """
     if not callable(fn):
         raise TypeError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
@@ -114,10 +116,18 @@ def measure(
     device = str(device)
     if hidden and (device != "cpu" or fake):
         raise ValueError("hidden=True asks the CPU's own allocator: it needs device='cpu' and real tensors")
+    simulation = {"gpu": gpu, "rules": rules, "capacity": capacity}
+    if device != SIMULATED and any(option is not None for option in simulation.values()):
+        given = " and ".join(name for name, option in simulation.items() if option is not None)
+        raise ValueError(
+            f"got {given}, for a simulated GPU, but device is {device!r}, where memory is counted as it is: was "
+            f"device={SIMULATED!r} left out?"
+        )
     if device == "cpu":
         return _on_cpu(_Run(fn, fake, builds), hidden)
     if device == SIMULATED:
-        return _simulated(_Run(fn, fake, builds), preset(gpu), rules, capacity)
+        chosen = preset(DEFAULT if gpu is None else gpu)
+        return _simulated(_Run(fn, fake, builds), chosen, rules or CUDA_RULES, capacity)
     real.require(device)  # says so clearly if there is no such device here
     if fake:
         raise ValueError(f"fake tensors take no memory on {device!r}: measure them with device='sim:cuda' or 'cpu'")
@@ -149,7 +159,7 @@ def _on_cpu(run: _Run, hidden: bool) -> Measurement:
         trace = run.trace(markers=hidden)
     line, marks = of_trace(trace, "cpu", "meta")  # a meta tensor counts as the one it stands for
     found = reconcile(readings, trace).hidden if hidden else None
-    return Measurement("cpu", line, trace, marks, hidden=found)
+    return Measurement("cpu", line, trace, marks, hidden=found, unknowns=trace.unknowns)
 
 
 def _simulated(run: _Run, gpu: Gpu, rules: AllocatorRules, capacity: int | None) -> Measurement:

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._C._profiler import _RecordFunctionFast
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from ..errors import CkptError
 from .engine import Gradients
 from .events import Event, Op, Storage, TensorMeta, Trace
+from .fakes import Reals, is_plain_real, keep_storage, refuse_trainable_reals, returned, warn_if_unknown
 from .profiled import MARKER
 from .roles import Roles
 from .scope import Scope
@@ -89,6 +89,7 @@ class Recorder(TorchDispatchMode):
         self._on_backward = on_backward  # called once, when backward is about to run its first op
         self._index: dict[int, int] = {}  # address of a live storage -> its index in trace.storages
         self._refs: dict[int, weakref.ref] = {}  # index -> reference whose callback records the free
+        self._reals = Reals(fake, self._index) if fake else None
         self._op, self._phase = -1, ""  # the op under way
         self._gradients = Gradients()
         self._roles = Roles(self.storage_of, self.trace)
@@ -104,13 +105,16 @@ class Recorder(TorchDispatchMode):
         self._scope.stop()
         self._roles.close()
         self._refs.clear()
+        if self._reals:
+            self._reals.close()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if func.namespace in _QUESTIONS:
             return func(*args, **kwargs)
         if self._fake:
-            self._refuse_trainable_reals(func, args)
+            refuse_trainable_reals(func, args)
+            warn_if_unknown(func, self.trace.unknowns)
         func = self._gradients.untraced(func, args, kwargs)
         op = Op(
             index=len(self.trace.ops),
@@ -130,7 +134,13 @@ class Recorder(TorchDispatchMode):
         try:
             with _RecordFunctionFast(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
                 out = func(*args, **kwargs)
-            op.outputs = tuple(tensors_in(self._describe(out, made_by=op), TensorMeta))
+            if self._fake and func not in _LIFTS:
+                keep_storage(func, args, out)
+                for t in filter(is_plain_real, tensors_in((args, kwargs))):
+                    if not self._is_host(t):
+                        self._reals.join(t)
+            seen = returned(func, args, out) if self._fake else out
+            op.outputs = tuple(tensors_in(self._describe(seen, made_by=op), TensorMeta))
         finally:
             self._op = -1
         if self._fake:  # torch keeps weak references to fake tensors here, and refuses model.to(dtype) because of them
@@ -227,15 +237,6 @@ class Recorder(TorchDispatchMode):
     def _event(self, kind: str, storage: int, label: str = "") -> None:
         phase = self._phase if self._op >= 0 else self._scope.phase()
         self.trace.events.append(Event(kind, storage, self._op, phase, label))
-
-    def _refuse_trainable_reals(self, func: Any, args: tuple) -> None:
-        for t in tensors_in(args):
-            if t.requires_grad and t.is_leaf and not isinstance(t, FakeTensor):
-                raise CkptError(
-                    f"{func} got a real tensor of shape {tuple(t.shape)} that requires a gradient, inside a fake run. "
-                    "Its gradient would be fake, and stay. Build the model and its inputs inside what is traced: in "
-                    "your function, not above it"
-                )
 
 
 @functools.cache

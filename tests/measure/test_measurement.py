@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 import ckptlib as ck
-from ckptlib.measure.cuda.allocator import OutOfMemory
+from ckptlib.measure.cuda.allocator import CUDA_RULES, OutOfMemory
 from ckptlib.measure.cuda.presets import PRESETS
 from ckptlib.measure.gpu import NoSuchDevice
 
@@ -128,6 +128,21 @@ def test_hidden_needs_real_cpu_tensors():
         ck.measure(build, "sim:cuda", hidden=True)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"capacity": 1}, "capacity"),
+        ({"gpu": "h100"}, "gpu"),
+        ({"rules": CUDA_RULES}, "rules"),
+        ({"gpu": "a100", "capacity": 2**30}, "gpu and capacity"),
+    ],
+)
+def test_what_describes_a_simulated_gpu_is_not_ignored_elsewhere(device, options, named):
+    with pytest.raises(ValueError, match=f"got {named}, .* device is '{device}'.*device='sim:cuda' left out"):
+        ck.measure(build, device, builds=True, **options)
+
+
 def test_an_error_half_way_is_the_users_own():
     def step():
         nn.Linear(3, 3)(torch.randn(2, 3))
@@ -235,6 +250,7 @@ def test_measure_ones_own_model(user_module):
     done = command("mine:build_step", "--json", cwd=user_module)
     assert json.loads(done.stdout)["step_peak"] > 8_519_680, done.stderr
     assert "peak before backward" in command("mine:build_step", "--fake", cwd=user_module).stdout
+    assert "memory on cpu" in command("mine:build_step", "--device", "cpu", cwd=user_module).stdout
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,111 @@
+"""Where does a run on fake tensors part from the real one? What a trace can put right of it, and what it must say.
+
+Torch's fake kernels give every result the shape of the real one, but not always its storage: the real kernel may have
+used that for something larger first. Memory is counted in storages.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn.parameter import UninitializedTensorMixin
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from ..errors import CkptError
+from .storages import tensors_in
+
+aten = torch.ops.aten
+
+# Op -> how many of its arguments, broadcast, have the size that its result had first. Resized, it keeps that storage:
+# the mean of a loss stands on as many bytes as the prediction. CUDA's build does the same. Its mse_loss, smooth_l1_loss
+# and soft_margin_loss are the CPU's (native/Loss.cpp: `build_borrowing_binary_op`, `neg_out`, then `resize_({})`), and
+# the kernels that it has for itself begin with `empty_like(input)`, too (cuda/Loss.cu, cuda/Im2Col.cu, cuda/Col2Im.cu).
+_LARGER_FIRST = {
+    aten.mse_loss.default: 2,
+    aten.smooth_l1_loss.default: 2,
+    aten.soft_margin_loss.default: 2,
+    aten.binary_cross_entropy.default: 2,
+    aten.im2col.default: 1,  # nn.Unfold's forward and backward
+    aten.col2im.default: 1,
+}
+
+_UNKNOWN = {
+    aten.mkldnn_rnn_layer.default: "oneDNN, which runs an LSTM on the CPU, keeps a workspace for backward whose size "
+    "it does not tell: a fake run counts none, a real one counts it",
+}
+
+
+class UnknownWhenFake(UserWarning):
+    """A real run would hold memory whose size only the kernel knows."""
+
+
+def keep_storage(func: Any, args: tuple, out: Any) -> None:
+    """Give the fake result of `func` the storage that the real one has."""
+    given = _LARGER_FIRST.get(func)
+    if given is not None:
+        numel = torch.Size(torch.broadcast_shapes(*(t.shape for t in args[:given]))).numel()
+        storage = out.untyped_storage()
+        storage.resize_(max(storage.nbytes(), numel * out.dtype.itemsize))
+
+
+def warn_if_unknown(func: Any, listed: dict[str, str]) -> None:
+    """Say once, and add to `listed`, what a fake run of `func` cannot know."""
+    why = _UNKNOWN.get(func) if torch.is_grad_enabled() else None  # it is kept for backward
+    if why and str(func) not in listed:
+        listed[str(func)] = why
+        warnings.warn(f"{func}: {why}", UnknownWhenFake, stacklevel=3)
+
+
+def refuse_trainable_reals(func: Any, args: tuple) -> None:
+    for t in tensors_in(args):
+        if t.requires_grad and t.is_leaf and not isinstance(t, FakeTensor):
+            raise CkptError(
+                f"{func} got a real tensor of shape {tuple(t.shape)} that requires a gradient, inside a fake run. "
+                "Its gradient would be fake, and stay. Build the model and its inputs inside what is traced: in "
+                "your function, not above it"
+            )
+
+
+class Reals:
+    """The real tensors of a fake run. Their views are fake, on a fake storage: this makes both storages one record."""
+
+    def __init__(self, mode: FakeTensorMode, index: dict[int, int]):
+        self._mode, self._index = mode, index  # the trace's own: address of a live storage -> its number
+        self._refs: dict[int, weakref.ref] = {}  # address of a fake storage that stands for a real one
+
+    def join(self, t: Tensor) -> None:
+        """After an op upon `t`, a real tensor that the trace knows: what the op returned may be a view of it."""
+        real, fake = t.untyped_storage(), self._mode.from_tensor(t).untyped_storage()  # the one that views have
+        if fake._cdata in self._index:
+            return
+        if fake.nbytes() != real.nbytes():  # torch forgets what lies beyond the tensor's own elements
+            fake.resize_(real.nbytes())
+        self._index[fake._cdata] = self._index[real._cdata]
+        # A view keeps its storage alive, and so the fake one keeps the real one: in its own callback.
+        self._refs[fake._cdata] = weakref.ref(fake, partial(self._forget, fake._cdata, real))
+
+    def close(self) -> None:
+        self._refs.clear()
+
+    def _forget(self, address: int, real: torch.UntypedStorage, _: weakref.ref) -> None:
+        if self._refs.pop(address, None) is not None:  # not after close()
+            del self._index[address]
+
+
+def returned(func: Any, args: tuple, out: Any) -> Any:
+    """What `func` returned: in place, its first argument, though of a real scalar torch returns another fake."""
+    first = func._schema.arguments[0].alias_info if func._schema.is_mutable else None
+    return args[0] if first and first.is_write and args and isinstance(out, FakeTensor) else out
+
+
+def is_plain_real(t: Tensor) -> bool:
+    """Whether `t` has memory, in one piece: neither fake, nor a lazy module's, sparse, nested or a wrapper."""
+    if isinstance(t, FakeTensor | UninitializedTensorMixin) or is_traceable_wrapper_subclass(t):
+        return False
+    return t.layout is torch.strided and not t.is_nested
