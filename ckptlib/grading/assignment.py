@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import types
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +13,9 @@ import nbformat
 
 from ..errors import CkptError
 from .author_files import known_as_tasks, load_tasks, run_file
+from .kept_back import PRIVATE, handed_out, ignore_patterns, stays_away_from_kernels
 from .probes import Task
 from .visible import visible
-
-PRIVATE = ("key.py", "hidden.py")  # never released; what hidden.py asks, a kernel sees when it is asked
 
 
 class Assignment:
@@ -29,11 +29,15 @@ class Assignment:
 
     @classmethod
     def load(cls, folder: str | Path) -> Assignment:
-        folder = Path(folder).resolve()
+        here, folder = Path(os.path.abspath(folder)), Path(folder).resolve()  # a link leads out of its course
         if not folder.is_dir():
             raise CkptError(f"{folder} is no folder: expected the source of an assignment")
-        paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and not _ignored(path, folder))
-        return cls(folder.name, {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths})
+        read_here = {f"{folder.name}.ipynb", "tasks.py", "quiz.json", "visible.json", *PRIVATE}
+        found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        names = {name for name in found if name in read_here or not stays_away_from_kernels(name)}
+        if names - read_here:  # else nobody need ask nbgrader, which takes a second to import
+            names &= read_here | handed_out(folder, ignore_patterns(here))
+        return cls(folder.name, {name: (folder / name).read_bytes() for name in sorted(names)})
 
     @classmethod
     def beside(cls, folder: Path) -> Assignment:
@@ -68,8 +72,8 @@ class Assignment:
 
     @property
     def released_files(self) -> dict[str, bytes]:
-        """What lies beside the notebook: every file but the notebook itself and what is private."""
-        return {name: raw for name, raw in self.files.items() if name not in (*PRIVATE, f"{self.name}.ipynb")}
+        """What lies beside the notebook, also in a student's kernel: no notebook, and nothing that is private."""
+        return {name: raw for name, raw in self.files.items() if not stays_away_from_kernels(name)}
 
     @cached_property
     def graded(self) -> dict[str, str]:
@@ -121,14 +125,14 @@ class Assignment:
 
     @cached_property
     def _module(self) -> types.ModuleType:
-        return self._loaded(self._text("hidden.py"))
+        return self._loaded(self._text("hidden.py") if "hidden.py" in self.files else None)
 
     @cached_property
     def shown_tasks(self) -> dict[str, Task]:
         """As students have them: without hidden.py."""
-        return self._loaded("").check.tasks if "hidden.py" in self.files else self.tasks
+        return self._loaded(None).check.tasks if "hidden.py" in self.files else self.tasks
 
-    def _loaded(self, hidden: str) -> types.ModuleType:
+    def _loaded(self, hidden: str | None) -> types.ModuleType:
         return load_tasks(self.name, self._text("tasks.py"), hidden, self._text("key.py"), self.files.get("quiz.json"))
 
     @property
@@ -171,8 +175,3 @@ class Assignment:
     def visible(self) -> dict:
         """The content of visible.json: for the visible seeds, what to expect and the known mistakes' data."""
         return visible(self)
-
-
-def _ignored(path: Path, folder: Path) -> bool:
-    parts = path.relative_to(folder).parts
-    return any(part in ("__pycache__", ".ipynb_checkpoints") for part in parts) or path.suffix == ".pyc"

@@ -6,7 +6,7 @@ import json
 import sys
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,20 +35,32 @@ def _said(error: BaseException) -> str:
     return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
-def load_tasks(name: str, tasks_py: str, hidden_py: str, key_py: str, quiz: bytes | None) -> types.ModuleType:
+def load_tasks(name: str, tasks_py: str, hidden_py: str | None, key_py: str, quiz: bytes | None) -> types.ModuleType:
     """The module `tasks` as grading sees it: with the hidden probes, the known mistakes and the quiz's sentences."""
     module = types.ModuleType("tasks")
     module.__file__ = str(Path.cwd() / "tasks.py")
     run_file(f"{name}/tasks.py", tasks_py, module.__dict__)
     if not hasattr(module, "check"):
         raise CkptError(f"{name}/tasks.py: expected `check = Checks(__file__)`, and a probe for each task")
-    run_file(f"{name}/hidden.py", hidden_py, module.__dict__)
-    _see_that_they_are_one_file(name, tasks_py, hidden_py)
+    if hidden_py is not None:
+        seen = _probes(module)
+        run_file(f"{name}/hidden.py", hidden_py, module.__dict__)
+        _see_that_they_are_one_file(name, tasks_py, hidden_py)
+        if all(_probes(module).get(task) is probe for task, probe in seen.items()):
+            example = next(iter(seen), "NAME")
+            raise CkptError(
+                f"{name}/hidden.py replaces no probe, so grading would ask what students can read: "
+                f"expected `@check.{example}.hidden` above a probe. Was the decorator forgotten?"
+            )
     with known_as_tasks(module):
         run_file(f"{name}/key.py", key_py, {"__name__": "key"})
     if quiz is not None:
         _add_quiz_sentences(module.check.tasks, f"{name}/quiz.json", quiz)
     return module
+
+
+def _probes(module: types.ModuleType) -> dict[str, Callable]:
+    return {name: task.probe for name, task in module.check.tasks.items()}
 
 
 def _see_that_they_are_one_file(name: str, tasks_py: str, hidden_py: str) -> None:
@@ -57,6 +69,43 @@ def _see_that_they_are_one_file(name: str, tasks_py: str, hidden_py: str) -> Non
         compile(f"{tasks_py}\n{hidden_py}", "tasks.py", "exec", dont_inherit=True)
     except SyntaxError as error:
         raise CkptError(f"{name}/hidden.py cannot be appended to tasks.py, as grading does: {error.msg}") from None
+
+
+@contextmanager
+def slips_in(where: str) -> Iterator[list[str]]:
+    """Which names does this file use that nothing has? Told by line, also where a probe catches what was raised.
+
+    Mistakes may raise on purpose. But a NameError is never the idea that was missed: it is the author's typing error,
+    and every student with one of their own would be told the mistake's sentence.
+    """
+    slips: list[str] = []
+
+    def trace(frame: types.FrameType, event: str, _: Any) -> Callable | None:
+        if frame.f_code.co_filename != where:
+            return None
+        frame.f_trace_lines = False
+        return see
+
+    def see(frame: types.FrameType, event: str, about: Any) -> Callable:
+        if event == "exception" and _is_slip(*about[1:]):
+            slips.append(f"{where}, line {frame.f_lineno}: {type(about[1]).__name__}: {about[1]}")
+        return see
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield slips
+    finally:
+        sys.settrace(before)
+
+
+def _is_slip(error: BaseException, raised: types.TracebackType) -> bool:
+    if isinstance(error, AttributeError):
+        return isinstance(error.obj, types.ModuleType)  # torch.zeroes
+    if not isinstance(error, NameError) or raised.tb_next is not None:  # raised further down, in another's code
+        return False
+    # `raise NameError(…)` is written on purpose: it names nothing. Nor do Python's own UnboundLocalErrors.
+    return error.name is not None or isinstance(error, UnboundLocalError)
 
 
 @contextmanager

@@ -8,13 +8,16 @@ import io
 import json
 import shutil
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 
 from ..errors import CkptError
-from .assignment import PRIVATE, Assignment
+from .assignment import Assignment
 from .course.course import Course
+from .kept_back import PRIVATE, handed_out, is_private
+
+_WOULD_RELEASE = "nbgrader would release {name} to students: first add '{name}' to c.CourseDirectory.ignore"
 
 
 def release(course: Course, name: str) -> Path:
@@ -23,7 +26,7 @@ def release(course: Course, name: str) -> Path:
     from nbgrader.preprocessors import SaveCells
 
     folder = course.path("source", ".", name)
-    must_be_ignored(course, [file for file in PRIVATE if (folder / file).exists()])
+    _refuse_if_given_away(handed_out(folder, course.directory.ignore))
     visible = examined(Assignment.load(folder))
     (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8")
     target = course.path("release", ".", name)
@@ -34,7 +37,8 @@ def release(course: Course, name: str) -> Path:
     generate.start()
     if not (target / f"{name}.ipynb").is_file():
         raise CkptError(f"nbgrader made no {target / name}.ipynb")
-    if leaked := [file for file in PRIVATE if (target / file).exists()]:
+    files = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
+    if leaked := sorted(filter(is_private, files)):
         shutil.rmtree(target)  # whatever the configuration said
         raise CkptError(f"nbgrader released {', '.join(leaked)}: the release was deleted; see c.CourseDirectory.ignore")
     return target
@@ -47,13 +51,23 @@ def examined(assignment: Assignment) -> dict:
         return assignment.visible()
 
 
+def _refuse_if_given_away(files: set[str]) -> None:
+    """files: what nbgrader would release. An editor's backup of key.py tells as much as key.py itself."""
+    for name in sorted(filter(is_private, files)):
+        if name in PRIVATE:
+            raise CkptError(_WOULD_RELEASE.format(name=name))
+        raise CkptError(
+            f"nbgrader would release {name} to students, and by its name it is a copy of key.py, of hidden.py or of a "
+            f"notebook with its solutions. Remove it, or add '{PurePosixPath(name).name}' to c.CourseDirectory.ignore; "
+            "rename it if it is none"
+        )
+
+
 def must_be_ignored(course: Course, names: list[str]) -> None:
     """nbgrader hands out every file of the source that no pattern of c.CourseDirectory.ignore fits."""
     for name in names:
         if not any(fnmatch.fnmatch(name, pattern) for pattern in course.directory.ignore):
-            raise CkptError(
-                f"nbgrader would release {name} to students: first add '{name}' to c.CourseDirectory.ignore"
-            )
+            raise CkptError(_WOULD_RELEASE.format(name=name))
 
 
 def main(folder: str = ".") -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import CkptError
+from .author_files import slips_in
 from .data import decode, encode
 from .probes import VISIBLE_SEED, Task
 
@@ -17,13 +20,14 @@ DRAWS = 3  # of other inputs, for a mistake that is right on those that everybod
 
 
 def visible(assignment: Assignment) -> dict:
-    """The content of visible.json. Refused if a known mistake cannot be told from the right answer."""
+    """The content of visible.json. Refused if a known mistake is broken, or cannot be told from the right answer."""
     shown = {}
     for name, task in assignment.shown_tasks.items():
         seeds = task.visible_seeds()
         right = assignment.right_of(task, seeds)  # of a quiz, too: every letter must be there
         if task.shown:
-            known = task.known(seeds)
+            with _no_slip(assignment, task):
+                known = task.known(seeds)
             same = {at for at, mistake in enumerate(known) if _is_right(task, mistake["data"], right)}
             _refuse_if_never_told_apart(assignment, name, same)
             tolerance = {"rtol": task.tolerance.rtol, "atol": task.tolerance.atol}
@@ -32,6 +36,18 @@ def visible(assignment: Assignment) -> dict:
 
 
 # ---- known mistakes -------------------------------------------------------------------------------------------------
+@contextmanager
+def _no_slip(assignment: Assignment, task: Task) -> Iterator[None]:
+    """Around what runs known mistakes: they may fail on purpose, but not by a slip of their author's."""
+    with slips_in(f"{assignment.name}/key.py") as slips:
+        yield
+    if slips:
+        raise CkptError(
+            f"{slips[0]}. This is in a known mistake of {task.name}: whoever's answer fails like that would be told "
+            "its sentence. Is it a typing error?"
+        )
+
+
 def _refuse_if_never_told_apart(assignment: Assignment, name: str, same: set[int]) -> None:
     """same: the mistakes that are right on the visible inputs. Grading asks with others, perhaps by another probe."""
     task = assignment.tasks[name]
@@ -40,7 +56,9 @@ def _refuse_if_never_told_apart(assignment: Assignment, name: str, same: set[int
     for draw in range(DRAWS):
         seeds = [VISIBLE_SEED + 2000 + draw * task.cases + case for case in range(task.cases)]
         right = assignment.right_of(task, seeds) if same else []
-        same = {at for at in same if _is_right(task, task.ask(task.mistakes[at][1], seeds), right)}
+        with _no_slip(assignment, task):
+            data = {at: task.ask(task.mistakes[at][1], seeds) for at in same}
+        same = {at for at in same if _is_right(task, data[at], right)}
     if same:
         message, (answer, *_) = task.mistakes[min(same)]
         called = getattr(answer, "__name__", message)

@@ -42,6 +42,12 @@ def add_cell(course, cell, grade_id, **about):
 SLIPS = [
     ("hidden.py", "\n\nimport nonexist\n", "/hidden.py, line 3: ModuleNotFoundError: No module named 'nonexist'"),
     ("hidden.py", "from __future__ import annotations", "/hidden.py cannot be appended to tasks.py"),
+    ("hidden.py", "", "/hidden.py replaces no probe"),
+    (
+        "hidden.py",
+        "def double(given, double):\n    return double(-1)\n",
+        "/hidden.py replaces no probe, so grading would ask what students can read: expected `@check.double.hidden`",
+    ),
     ("key.py", "from tasks import check\nif True\n", "/key.py, line 2: SyntaxError: expected ':'"),
     (
         "key.py",
@@ -143,13 +149,65 @@ def test_a_mistake_about_one_part_says_nothing_about_the_others(course):
             examined(Assignment.load(source_of(course)))
 
 
+BROKEN = """
+from tasks import check
+import math
+
+@check.double.mistake("You forgot the second moment.")
+def adam(x):
+    {}
+"""
+TYPING_ERRORS = {
+    "return x * undefined_name": "NameError: name 'undefined_name' is not defined",
+    "return [x for _ in range(tims)]": "NameError: name 'tims' is not defined",
+    "return later + x; later = 1": "UnboundLocalError",
+    "return math.squareroot(x)": "AttributeError: module 'math' has no attribute 'squareroot'",
+}
+ASKED = "return double(given.integer(1, 10**6))"
+CATCHING = TASKS.replace(ASKED, f"try:\n        {ASKED}\n    except Exception as error:\n        return repr(error)")
+
+
+@pytest.mark.parametrize("tasks", [TASKS, CATCHING], ids=["", "caught by the probe"])
+@pytest.mark.parametrize(("line", "says"), TYPING_ERRORS.items())
+def test_a_mistake_that_fails_by_its_authors_typing_error_is_refused(course, line, says, tasks, capsys):
+    (source_of(course) / "tasks.py").write_text(tasks)
+    (source_of(course) / "key.py").write_text(BROKEN.format(line))
+    for command in (["release", NAME, "--course", str(course)], ["check", str(source_of(course))]):
+        assert main(command) == 2
+        err = capsys.readouterr().err
+        assert f"{NAME}/key.py, line 7: {says}" in err and "in a known mistake of double" in err
+    assert not (course / "release").exists()
+
+
+def test_a_typing_error_that_only_the_hidden_probe_reaches_is_refused(course):
+    (source_of(course) / "key.py").write_text(BROKEN.format("return x if x > 0 else -y"))
+    (source_of(course) / "hidden.py").write_text(NEGATIVE.format("-given.integer(1, 9)"))
+    with pytest.raises(CkptError, match="name 'y' is not defined"):
+        examined(Assignment.load(source_of(course)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "raise NotImplementedError",
+        "raise NameError('the name is what this mistake is about')",
+        "return x.parameters()",  # an int has none: that is the mistake
+        "return {}[x]",
+        "return eval('nothing_has_this_name')",
+    ],
+)
+def test_a_mistake_may_fail_on_purpose(course, line):
+    (source_of(course) / "key.py").write_text(BROKEN.replace("{}", line))
+    examined(Assignment.load(source_of(course)))
+
+
 # ---- what students must not get ----
 def configure(course, ignore):
     (course / "nbgrader_config.py").write_text(f"c = get_config()\nc.CourseDirectory.ignore = {ignore}\n")
 
 
 def test_no_private_file_is_released(course, capsys):
-    (source_of(course) / "hidden.py").write_text("")
+    (source_of(course) / "hidden.py").write_text(NEGATIVE.format("-given.integer(1, 9)"))
     configure(course, ["key.py"])
     assert main(["release", NAME, "--course", str(course)]) == 2
     assert "would release hidden.py" in capsys.readouterr().err
@@ -164,11 +222,110 @@ def test_no_private_file_is_released(course, capsys):
 
 
 def test_a_release_with_a_private_file_in_it_is_deleted(course, monkeypatch):
-    monkeypatch.setattr("ckptlib.grading.release.must_be_ignored", lambda course, names: None)
+    monkeypatch.setattr("ckptlib.grading.release._refuse_if_given_away", lambda files: None)
     configure(course, ["*.pyc"])
     with pytest.raises(CkptError, match="nbgrader released key.py: the release was deleted"):
         release(Course(course), NAME)
     assert not (course / "release" / NAME).exists()
+
+
+COPIES = [
+    *("key.py~", "key.py.bak", "key.pyc", "key (copy).py", "key-Copy1.py", "Copy of key.py", "#key.py#", ".key.py.swp"),
+    *("hidden.py~", "hidden.py.orig", "old/key.py.save", ".ipynb_checkpoints/key-checkpoint.py"),
+    *(f"{NAME}.ipynb~", f"{NAME}.ipynb.bak", f".{NAME}.ipynb.swp"),
+]
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_of_what_is_private_is_neither_released_nor_put_into_a_kernel(course, name, capsys):
+    copy = source_of(course) / name
+    copy.parent.mkdir(exist_ok=True)
+    copy.write_text(KEY)
+    assert Assignment.load(source_of(course)).released_files.keys() == {"tasks.py"}
+    assert main(["release", NAME, "--course", str(course)]) == 2
+    err = capsys.readouterr().err
+    assert f"would release {name} to students" in err and "Remove it, or add" in err
+    assert not (course / "release").exists()
+    configure(course, ["key.py", "*.ipynb.bak", copy.name])
+    assert main(["release", NAME, "--course", str(course)]) == 0
+    assert {path.name for path in (course / "release" / NAME).rglob("*") if path.is_file()} == {
+        *(f"{NAME}.ipynb", "tasks.py", "visible.json")
+    }
+
+
+def test_a_copy_that_was_released_all_the_same_is_deleted(course, monkeypatch):
+    monkeypatch.setattr("ckptlib.grading.release._refuse_if_given_away", lambda files: None)
+    (source_of(course) / "old").mkdir()
+    (source_of(course) / "old" / "key.py~").write_text(KEY)
+    with pytest.raises(CkptError, match="nbgrader released old/key.py~: the release was deleted"):
+        release(Course(course), NAME)
+    assert not (course / "release" / NAME).exists()
+
+
+HONEST = ("hidden_layers.py", "keys.csv", "data/monkey.py", "turkey.txt", "data/table.csv")
+
+
+def test_other_files_are_released_and_lie_beside_the_notebook(course):
+    (source_of(course) / "data").mkdir()
+    for name in HONEST:
+        (source_of(course) / name).write_text("1")
+    target = release(Course(course), NAME)
+    beside = {*HONEST, "tasks.py", "visible.json"}
+    assert Assignment.load(source_of(course)).released_files.keys() == beside
+    assert {p.relative_to(target).as_posix() for p in target.rglob("*") if p.is_file()} == {*beside, f"{NAME}.ipynb"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        'c.CourseDirectory.ignore = ["key.py", "rubric.*", "notes"]',
+        'c.CourseDirectory.ignore.extend(["key.py", "rubric.*", "notes"])',
+    ],
+)
+def test_what_the_course_ignores_is_not_put_into_a_kernel(course, config):
+    (source_of(course) / "notes").mkdir()
+    for name in ("rubric.md", "notes/marking.txt", "table.csv"):
+        (source_of(course) / name).write_text("the answers are …")
+    (course / "nbgrader_config.py").write_text(f"c = get_config()\n{config}\n")
+    assert Assignment.load(source_of(course)).released_files.keys() == {"tasks.py", "table.csv"}
+    elsewhere = course.parent / "elsewhere"  # another course's source may be a link: its own configuration counts
+    (elsewhere / "source").mkdir(parents=True)
+    (elsewhere / "source" / NAME).symlink_to(source_of(course))
+    (elsewhere / "nbgrader_config.py").write_text('c = get_config()\nc.CourseDirectory.ignore = ["table.*", "notes"]\n')
+    found = Assignment.load(elsewhere / "source" / NAME)
+    assert found.released_files.keys() == {"tasks.py", "rubric.md"} and "key.py" in found.files
+
+
+def test_a_configuration_that_fails_is_told(course):
+    (source_of(course) / "table.csv").write_text("1")
+    (course / "nbgrader_config.py").write_text("c = get_config()\n1 / 0\n")
+    with pytest.raises(CkptError, match=r"nbgrader_config\.py: ZeroDivisionError"):
+        Assignment.load(source_of(course))
+
+
+LOOKING = """import json, os
+found = [os.path.join(folder, name) for folder, _, names in os.walk(".") for name in names if "pyc" not in name]
+print("found:", *found)
+for path in found:
+    text = open(path, errors="replace").read()
+    for cell in json.loads(text)["cells"] if "BEGIN SOLUTION" in text else ():
+        if "BEGIN SOLUTION" in "".join(cell["source"]):
+            exec("".join(cell["source"]))"""
+
+
+def test_a_submission_finds_no_notebook_with_solutions_beside_it(course, grade):
+    """JupyterLab's Duplicate, its checkpoints, a backup: each holds every solution."""
+    source, whole = source_of(course), (source_of(course) / f"{NAME}.ipynb").read_text()
+    configure(course, ["key.py", "rubric.md", ".ipynb_checkpoints", "*~"])
+    for name in (f"{NAME}-Copy1.ipynb", "old/draft.ipynb", ".ipynb_checkpoints/a.ipynb", f"{NAME}.ipynb~", "rubric.md"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text(whole)
+    submit(course, "eve", {"double": LOOKING, "both": "pass"})
+    code, out, _ = grade(course, "--json")
+    assert code == 0 and result(out)["eve"]["score"] == 0
+    assert "found: ./tasks.py\n" in (course / "feedback/eve" / NAME / f"{NAME}.html").read_text()
+    kept = {path.name for path in (course / "autograded/eve" / NAME).rglob("*") if path.is_file()}
+    assert kept == {f"{NAME}.ipynb", "tasks.py"}
 
 
 # ---- graded by hand ----
