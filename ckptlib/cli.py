@@ -7,6 +7,7 @@ what it needs inside that inner function, so that `ckptlib --help` does not wait
 from __future__ import annotations
 
 import argparse
+import errno
 import inspect
 import re
 import sys
@@ -15,6 +16,8 @@ from collections.abc import Callable, Sequence
 from ckptlib.errors import CkptError
 
 Run = Callable[[argparse.Namespace], int]
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)  # the machine's state, no bug
+_WRITABLE = "Expected a disk with room, where this user may write. Put that right, and give the command again"
 
 
 def doctor(parser: argparse.ArgumentParser) -> Run:
@@ -153,7 +156,8 @@ def grade(parser: argparse.ArgumentParser) -> Run:
 
     Scores go into nbgrader's gradebook, notebooks into autograded/, pages for students into feedback/. Answers are
     kept: a submission that has not changed is judged again without being run again. Exit code: 0 = every submission
-    has a score and a reason; 1 = some could not be run for a fault of this machine; 2 = nothing to grade.
+    has a score and a reason; 1 = some could not be run for a fault of this machine, and --resume tries them again;
+    2 = nothing to grade.
     """
     parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
     parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
@@ -163,7 +167,7 @@ def grade(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--student", metavar="S", help="only this one")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--resume", action="store_true", help="finish a run that was cut short")
-    how.add_argument("--fresh", action="store_true", help="run every submission again")
+    how.add_argument("--fresh", action="store_true", help="run every submission again; cut short, --resume finishes it")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
     def run(args: argparse.Namespace) -> int:
@@ -270,6 +274,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CkptError as error:
         print(f"ckptlib: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        where = error.filename or "a file"
+        print(f"ckptlib: {where} cannot be written or read: {error.strerror}. {_WRITABLE}", file=sys.stderr)
+        return CkptError.exit_code
 
 
 if __name__ == "__main__":

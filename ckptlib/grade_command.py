@@ -29,7 +29,7 @@ def grade(args: argparse.Namespace) -> tuple[str, int]:
     try:
         results, kernels = _results(args)
     except KeyboardInterrupt:
-        raise CkptError("interrupted. Nothing is lost: the same command with --resume grades the rest") from None
+        raise CkptError("interrupted. Nothing is lost: give the same command again") from None
     code = 1 if any(result.failed for result in results) else 0
     if args.json:
         found = {"assignment": args.assignment, "submissions": [result.as_json() for result in results]}
@@ -40,7 +40,7 @@ def grade(args: argparse.Namespace) -> tuple[str, int]:
 def _results(args: argparse.Namespace) -> tuple[list[Result], int]:
     with _crew(args) as crew:  # first: while its warm process imports torch, so do we
         from .grading.course.course import Course
-        from .grading.course.journal import locked
+        from .grading.course.journal import Journal, locked
 
         course = Course(args.course)
         assignment, remark = course.assignment(args.assignment)
@@ -48,7 +48,15 @@ def _results(args: argparse.Namespace) -> tuple[list[Result], int]:
             print(f"ckptlib: {remark}", file=sys.stderr)
         students = _students(course, args.assignment, args.student)
         with locked(course.private):
-            return _grade(course, assignment, students, crew, args)
+            if args.fresh:  # all of them now, so that --resume finds nothing that is older than this run
+                journal = Journal(course.private / assignment.name)
+                for student in students:
+                    journal.forget(student)
+            try:
+                return _grade(course, assignment, students, crew, args)
+            except KeyboardInterrupt:
+                how = "--resume in place of --fresh" if args.fresh else "--resume"
+                raise CkptError(f"interrupted. Nothing is lost: the same command with {how} grades the rest") from None
 
 
 def _students(course: Course, assignment: str, only: str | None) -> list[str]:
@@ -97,7 +105,7 @@ def _grade(
         with OneGradebook(course.directory.db_url, course.directory.course_id, tell) as gradebook:
             gradebook.enter(assignment)
             autograde = VerdictAutograde(course, assignment, gradebook)
-            how = {"limits": course.limits, "resume": args.resume, "fresh": args.fresh, "tell": tell}
+            how = {"limits": course.limits, "resume": args.resume, "tell": tell}
             coordinator, results = Coordinator(course, assignment, crew, autograde, **how), []
             for result in coordinator.grade(students):
                 results.append(result)

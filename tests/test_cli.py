@@ -1,6 +1,8 @@
 """Does the command line answer fast, and tell a user's mistake from a bug?"""
 
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
@@ -47,6 +49,21 @@ def test_a_users_mistake_is_one_line_on_stderr(monkeypatch, capsys):
 def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(cli, "COMMANDS", (failing(ZeroDivisionError()),))
     with pytest.raises(ZeroDivisionError):
+        cli.main(["command"])
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_a_folder_that_cannot_be_written_is_one_line_with_its_name(monkeypatch, capsys, number):
+    monkeypatch.setattr(cli, "COMMANDS", (failing(OSError(number, os.strerror(number), "source/visible.json")),))
+    assert cli.main(["command"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"ckptlib: source/visible.json cannot be written or read: {os.strerror(number)}. Expected")
+    assert out == "" and err.count("\n") == 1
+
+
+def test_any_other_error_of_the_system_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(cli, "COMMANDS", (failing(OSError(errno.ENOENT, "No such file", "x")),))
+    with pytest.raises(FileNotFoundError):
         cli.main(["command"])
 
 

@@ -54,3 +54,35 @@ def test_a_lock_that_is_held_names_its_holder(tmp_path):
         pass
     end.set()
     holder.join()
+
+
+def test_a_full_disk_is_said_and_the_record_before_it_stays(tmp_path):
+    journal = Journal(tmp_path)
+    journal.keep_answers("ada", {"first": 1})
+    (tmp_path / "answers" / "ada.json.gz.new").symlink_to("/dev/full")
+    with pytest.raises(CkptError, match=r"ada.json.gz cannot be written: No space left on device.*--resume"):
+        journal.keep_answers("ada", {"second": 2})
+    assert journal.answers("ada") == {"first": 1}
+    assert [path.name for path in (tmp_path / "answers").iterdir()] == ["ada.json.gz"]
+
+
+def test_what_is_forgotten_is_gone_and_nobody_elses_with_it(tmp_path):
+    journal = Journal(tmp_path)
+    for student in ("ada", "bob"):
+        journal.keep_answers(student, {"about": student})
+        journal.keep_graded(student, {"result": student})
+    journal.forget_graded("bob")
+    journal.forget("ada")
+    journal.forget("nobody")
+    assert (journal.answers("ada"), journal.graded("ada")) == (None, None)
+    assert (journal.answers("bob"), journal.graded("bob")) == ({"about": "bob"}, None)
+
+
+def test_a_lock_that_cannot_be_written_says_so(tmp_path):
+    (tmp_path / "lock").mkdir()
+    says = "lock cannot be written: Is a directory.*same command again"
+    with pytest.raises(CkptError, match=says), locked(tmp_path):
+        pass
+    (tmp_path / "lock").rmdir()
+    with pytest.raises(OSError, match="of the work itself"), locked(tmp_path):
+        raise OSError("of the work itself")

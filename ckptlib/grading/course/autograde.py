@@ -75,6 +75,13 @@ class VerdictAutograde(Autograde):
             sheet.notebook.flagged = True  # Formgrader's own mark; one that an instructor set is never taken away
         return nbformat.writes(notebook) + "\n"
 
+    def read_grade(self, result: Result) -> bool:
+        """Put the grade that the gradebook holds into `result`; False where it has no submission of this student."""
+        if not self.sheets.has_submission(result.student):
+            return False
+        _read_back(self.sheets.of(result.student, None), result, self.assignment.by_hand)
+        return True
+
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         """The student is entered, unless the course's configuration says that all of them are known."""
         if self.create_student:

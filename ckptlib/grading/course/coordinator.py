@@ -28,7 +28,6 @@ class Coordinator:
     """Grades one assignment of a course. One at a time: the caller holds the course's lock.
 
     resume   leave alone what has arrived everywhere
-    fresh    run everything again
     """
 
     course: Course
@@ -37,7 +36,6 @@ class Coordinator:
     autograde: VerdictAutograde
     limits: Limits = field(default_factory=Limits)
     resume: bool = False
-    fresh: bool = False
     tell: Callable[[str], None] = lambda text: None
     kernels: int = 0  # submissions that were run, and not found in the journal
 
@@ -69,7 +67,7 @@ class Coordinator:
     # ---- what the journal knows -------------------------------------------------------------------------------------
     def _known(self, submission: Submission) -> dict | None:
         """The record of a submission that has not changed since, to questions that have not changed since."""
-        record = None if self.fresh else self.journal.answers(submission.student)
+        record = self.journal.answers(submission.student)
         if record is None or record.get("about") != self._about(submission):
             return None
         return record
@@ -114,9 +112,14 @@ class Coordinator:
         return self._finish(submission, record)
 
     def _zero(self, submission: Submission, problem: str, failed: bool) -> Result:
+        """No points, and why; but for a fault of the grader's nobody loses the grade that the gradebook holds."""
+        self.journal.forget_graded(submission.student)  # whoever resumes tries again
         result = without_record(self.assignment, submission.student, problem, failed)
         try:
-            self.autograde.save(Submission(submission.student, {}), {}, result)
+            if failed and self.autograde.gradebook.patiently(lambda: self.autograde.read_grade(result)):
+                result.problem = f"the grade in the gradebook stays: {problem}"[:300]
+            else:
+                self.autograde.save(Submission(submission.student, {}), {}, result)
         except CkptError:
             raise
         except Exception as error:  # the name itself may be the reason: no database and no folder takes it
@@ -126,6 +129,7 @@ class Coordinator:
     def _finish(self, submission: Submission, record: dict) -> Result:
         result = score(self.assignment, submission.student, record)
         result.notes[:0] = submission.notes
+        self.journal.forget_graded(submission.student)
         try:
             self.autograde.save(submission, record, result)
         except CkptError:  # the gradebook, for everybody

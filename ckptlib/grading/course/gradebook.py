@@ -23,7 +23,12 @@ T = TypeVar("T")
 PATIENCE = 300.0  # seconds that somebody else may hold the gradebook
 _ASK_AGAIN = 5  # seconds that the database itself waits for a lock; SQLite's default in Python
 _LASTING = ("no such", "readonly", "read-only", "unable to open", "does not exist", "has no column")
-_LASTING += ("authentication", "not a database")
+_FULL = ("is full", "no space left")  # as SQLite and as PostgreSQL say it
+_LASTING += ("authentication", "not a database", "disk i/o error", *_FULL)
+_NOTHING_LOST = (
+    "Nothing is lost: the answers are kept, and the same command with --resume (and without --fresh) finishes the work "
+    "without running them again"
+)
 
 
 class OneGradebook(Gradebook):
@@ -56,12 +61,12 @@ class OneGradebook(Gradebook):
                 if cause is None:
                     raise
                 if not passing(cause):
-                    raise CkptError(f"the gradebook cannot be opened or written: {cause.orig}") from None
+                    hint = f". Make room on its disk. {_NOTHING_LOST}" if _says(cause, _FULL) else ""
+                    raise CkptError(f"the gradebook cannot be opened or written: {cause.orig}".strip() + hint) from None
                 said, waited = str(cause.orig).strip().splitlines()[0], time.monotonic() - start
                 if waited > PATIENCE:
                     raise CkptError(
-                        f"the gradebook has been locked for {waited:.0f} s ({said}). Nothing is lost: the answers are "
-                        "kept, and the same command with --resume finishes the work without running them again"
+                        f"the gradebook has been locked for {waited:.0f} s ({said}). {_NOTHING_LOST}"
                     ) from None
                 self._tell(f"the gradebook is locked by somebody else ({said}): waiting, {waited:.0f} s so far")
                 time.sleep(pause)
@@ -118,6 +123,10 @@ def _database_error(error: BaseException | None) -> DBAPIError | None:
 
 
 def passing(error: DBAPIError) -> bool:
-    """Is it worth waiting? A lock or a lost connection passes; a missing table does not."""
+    """Is it worth waiting? A lock or a lost connection passes; a missing table or a full disk does not."""
+    return isinstance(error, OperationalError) and not _says(error, _LASTING)
+
+
+def _says(error: DBAPIError, words: tuple[str, ...]) -> bool:
     text = str(error.orig).lower()
-    return isinstance(error, OperationalError) and not any(word in text for word in _LASTING)
+    return any(word in text for word in words)

@@ -28,7 +28,8 @@ class Journal:
     def __init__(self, folder: Path):
         self._answers, self._graded = folder / "answers", folder / "graded"
         for part in (self._answers, self._graded):
-            part.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _writing(part):
+                part.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def answers(self, student: str) -> dict | None:
         """None where there is no record, or a damaged one: then the submission is simply run again."""
@@ -43,6 +44,15 @@ class Journal:
     def keep_graded(self, student: str, result: dict) -> None:
         """Written last: whoever has this record needs nothing more. Not forced to disk, for it can be made again."""
         _write(self._graded / _file_name(student), result, force=False)
+
+    def forget_graded(self, student: str) -> None:
+        """Before anything is saved anew: whoever is cut short then is no longer taken for finished."""
+        _remove(self._graded / _file_name(student))
+
+    def forget(self, student: str) -> None:
+        """As if this student had never been run."""
+        _remove(self._graded / _file_name(student))
+        _remove(self._answers / _file_name(student))
 
 
 def _file_name(student: str) -> str:
@@ -64,18 +74,44 @@ def _write(path: Path, record: dict, force: bool = True) -> None:
     """All or nothing: a reader, and a coordinator that was killed, never see half a record."""
     raw = gzip.compress(json.dumps(record).encode(), compresslevel=1, mtime=0)
     new = path.with_name(f"{path.name}.new")  # one writer at a time: the course is locked
-    with open(new, "wb") as file:
-        file.write(raw)
-        if force:
-            file.flush()
-            os.fsync(file.fileno())
-    os.replace(new, path)
+    with _writing(path, "the same command with --resume (and without --fresh) grades the rest"):
+        try:
+            with open(new, "wb") as file:
+                file.write(raw)
+                if force:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(new, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                new.unlink()  # half a record is of no use, and a full disk needs the room
+            raise
+
+
+def _remove(path: Path) -> None:
+    with _writing(path):
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _writing(path: Path, then: str = "give the same command again") -> Iterator[None]:
+    """Without its journal no grading goes on: the next submission would meet the same full or read-only disk."""
+    try:
+        yield
+    except OSError as error:
+        raise CkptError(
+            f"{path} cannot be written: {error.strerror}. Expected a disk with room, where this user may write. "
+            f"Nothing is lost: put that right, and {then}"
+        ) from None
 
 
 @contextlib.contextmanager
 def locked(private: Path) -> Iterator[None]:
     """One coordinator per course. The lock ends with its process, so a dead one's is taken over."""
-    with open(os.open(private / "lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+    path = private / "lock"
+    with _writing(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    with open(handle, "r+") as file:
         try:
             # lockf, not flock: a worker forked from a coordinator that was killed must not keep its lock
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,8 +120,7 @@ def locked(private: Path) -> Iterator[None]:
                 raise
             holder = file.read().strip() or "another process"
             raise CkptError(f"this course is being graded by {holder}: wait for it, or end it, and try again") from None
-        file.seek(0)
-        file.truncate()
-        file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        file.flush()
+        with _writing(path):  # past the file's buffer, which would fail once more when it is closed
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
         yield
