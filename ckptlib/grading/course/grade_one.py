@@ -184,11 +184,19 @@ def _answer(found: dict) -> dict:
     return {key: data[key] for key in known} | {"grown": found["rss_peak"] - found["rss_before"]}
 
 
-_REASONS = {
+_REASONS = {  # what ended a question: the words are those of running/driver.py, running/run.py and kernels/watchdog.py
     "timeout": "took too long on other inputs and was stopped",
     "memory": "needed too much memory on other inputs and was stopped",
+    "cpu": "was stopped on other inputs: the notebook had used up its processor time",
+    "output": "printed too much on other inputs and was stopped. Is there a print left in a loop?",
+    "processes": "started too many processes on other inputs and was stopped",
+    "sockets": "opened too many connections on other inputs and was stopped",
     "died": "ended the kernel on other inputs",
+    "closed": "closed the kernel's connection on other inputs, so that no answer could come",
+    "garbage": "could not be asked: the kernel sent what no kernel sends. Does a cell use its sockets?",
     "wall time": "was not asked: the notebook had used up its time",
     "error": "could not be asked: the kernel raised an error that is not the answer's",
     "no answer": "could not be asked: the kernel did not answer",
+    "several answers": "was not counted: the kernel gave several answers to one question",
+    "a forged answer": "was not counted: the answer that came belongs to no question that was asked",
 }

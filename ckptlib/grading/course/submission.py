@@ -8,6 +8,8 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..rebuilding.submitted_file import LEFT_OUT
+
 LARGEST_FILE = 20 * 2**20
 LARGEST = 40 * 2**20  # bytes in all
 MOST_FILES = 300
@@ -19,7 +21,10 @@ _IGNORED = {"__pycache__", ".ipynb_checkpoints", ".git", ".DS_Store", "feedback"
 
 @dataclass(frozen=True)
 class Submission:
-    """A student's files by their path in the folder, and what was left out of it."""
+    """A student's files by their path in the folder, and what was left out of it.
+
+    In the place of a notebook that was left out stands LEFT_OUT and the reason, so that nobody says there was none.
+    """
 
     student: str
     files: dict[str, bytes]
@@ -43,7 +48,10 @@ def read(folder: str | Path, student: str) -> Submission:
     try:
         reader.folder(os.open(folder, _FOLDER), "", 0)
     except OSError as error:
-        reader.notes.append(f"the submission cannot be read: {error.strerror}")
+        why = "it is a symbolic link, not a folder" if os.path.islink(folder) else error.strerror
+        reader.notes.append(f"the submission cannot be read: {why}")
+        whose = "Whoever collected it can mend that, not the student."
+        reader.leave_out(f"{Path(folder).name}.ipynb", f"the submitted folder cannot be opened: {why}. {whose}")
     return Submission(student, reader.files, reader.notes)
 
 
@@ -63,12 +71,18 @@ class _Reader:
         finally:
             os.close(handle)
 
+    def leave_out(self, path: str, why: str) -> None:
+        """Say why a notebook is not there. Another file is missed by nobody but the student's code: a note will do."""
+        path = _printable(path)
+        if path.endswith(".ipynb") and path not in self.files and len(self.files) < MOST_FILES:
+            self.files[path] = LEFT_OUT + why.encode()
+
     def _note(self, text: str) -> None:
         if text not in self.notes and len(self.notes) < _MOST_NOTES:
             self.notes.append(text)
 
     def _entry(self, handle: int, name: str, path: str, depth: int) -> None:
-        shown = "".join(letter if letter.isprintable() else "?" for letter in path[:100])
+        shown = _printable(path)[:100]
         try:
             mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
@@ -77,8 +91,10 @@ class _Reader:
                 self._file(handle, name, path, shown)
             else:
                 self._note(f"{shown} is {_kind(mode)}: left out")
+                self.leave_out(path, f"it is {_kind(mode)}, not a file. Submit the file itself.")
         except OSError as error:
             self._note(f"{shown} cannot be read: {error.strerror}")
+            self.leave_out(path, f"the system says {error.strerror!r}")
 
     def _subfolder(self, handle: int, name: str, path: str, depth: int) -> None:
         if depth < _DEEPEST:
@@ -90,18 +106,27 @@ class _Reader:
         if len(self.files) >= MOST_FILES:
             self._note(f"more than {MOST_FILES} files: the others were left out")
             return
-        if shown != path or not path.isprintable() or len(path) > 200:
-            self._note(f"{shown!r} is no usable file name: left out")
-            return
+        if not path.isprintable() or len(path) > 200:
+            usable = _printable(path)[-200:]
+            if not path.endswith(".ipynb") or usable in self.files:
+                self._note(f"{shown!r} is no usable file name: left out")
+                return
+            path = usable  # a browser's "01_toy\xa0(1).ipynb": nothing is ever written under a notebook's own name
         with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb") as file:
             most = min(LARGEST_FILE, self.room)
             raw = file.read(most + 1)
+            size = os.fstat(file.fileno()).st_size
         if len(raw) > most:
             limits = f"one file may have {LARGEST_FILE:,} bytes, all together {LARGEST:,}"
             self._note(f"{shown} is too large and was left out: {limits}")
+            self.leave_out(path, f"it has {size:,} bytes; {limits}. Clear the outputs and save.")
             return
         self.room -= len(raw)
-        self.files[path] = raw
+        self.files[path] = raw.lstrip(b"\0") if raw.startswith(LEFT_OUT) else raw  # only we may say that
+
+
+def _printable(path: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in path)
 
 
 def _kind(mode: int) -> str:

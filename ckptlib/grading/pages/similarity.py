@@ -134,7 +134,7 @@ def fingerprints(source: str, window: int = WINDOW) -> set[int]:
 
 def normalised(source: str) -> list[str]:
     """The tokens of a text without what a copyist changes. Where it does not parse: its words, every name alike."""
-    source = re.sub(r"^\s*[%!].*$", "", source[:LONGEST], flags=re.MULTILINE)  # magics
+    source = re.sub(r"^[ \t]*[%!].*$", "", source[:LONGEST], flags=re.MULTILINE)  # magics
     source = source.encode(errors="replace").decode()
     try:
         with warnings.catch_warnings():

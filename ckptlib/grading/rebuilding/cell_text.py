@@ -15,9 +15,11 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*(?: *, *[A-Za-z_]\w*)*) *(?::[^=\n]*)?=(?!=)", re.MULTILINE)
 _LINE_MAGIC = re.compile(r"^[ \t]*[%!?].*$", re.MULTILINE)
-_COLAB_IMPORT = r"(?:from +google\.colab[\w.]* +import +[\w., *]+|import +google\.colab[\w., ]*)"
+# A student's line of 20,000 spaces is matched with no clock. `++` and `*+` never give back what they took: where two
+# neighbours may both take a space, every way to share the spaces out would be tried.
+_COLAB_IMPORT = r"(?:from ++google\.colab[\w.]*+ ++import [\w., *]++|import ++google\.colab[\w., ]*+)"
 _COLAB_CALL = r"(?:(?:\w+ *= *)?(?:drive\.(?:mount|flush_and_unmount)|files\.(?:upload|download))\([^()\n]*\))"
-_COLAB_PART = re.compile(rf"(?:{_COLAB_IMPORT}|{_COLAB_CALL})\s*")
+_COLAB_PART = re.compile(rf"(?:{_COLAB_IMPORT}|{_COLAB_CALL})\s*+")
 
 
 def squash(text: str) -> str:

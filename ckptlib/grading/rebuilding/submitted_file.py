@@ -13,6 +13,7 @@ from .ipynb import MAX_BYTES, MAX_CELLS, PYTHON_SCRIPT, Cell, Unreadable, read_c
 
 MAX_CANDIDATES = 8  # notebooks that are read of one student; the names nearest to the expected one come first
 HIDDEN = (".ipynb_checkpoints", "__MACOSX", ".git", "timestamp.txt")  # the last is nbgrader's
+LEFT_OUT = b"\0left out by ckptlib: "  # then why; no file that was read begins so, see course/submission.py
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def read_submission(
         return Submitted(name, tuple(readable), notes)
     if refused:
         path = next(iter(refused))
-        return Submitted(name, (), problem=f"{quoted(path)} is no notebook: {refused[path]}")
+        what = "was not read" if seen[path].startswith(LEFT_OUT) else "is no notebook"
+        return Submitted(name, (), problem=f"{quoted(path)} {what}: {refused[path]}")
     return Submitted(name, (), problem=_nothing(seen, nearest, name))
 
 
@@ -66,6 +68,8 @@ def _read_all(
     readable, refused = [], {}
     for path in paths:
         try:
+            if files[path].startswith(LEFT_OUT):
+                raise Unreadable(files[path].removeprefix(LEFT_OUT).decode())
             readable.append(Candidate(path, read_cells(files[path], max_bytes, max_cells)))
         except Unreadable as reason:
             refused[path] = str(reason)
