@@ -36,7 +36,7 @@ def crossover(layers, h, a, s, n):
     }
 
 
-# %% logits, log-softmax and its gradient
+# %% log-softmax, its gradient and the logits'
 def crossover(layers, h, a, s, n):
     return {
         "tokens": 34 * h // (5 * a) + 1,
