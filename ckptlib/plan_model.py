@@ -166,10 +166,13 @@ def _offers(whole: WholeStep, args: argparse.Namespace) -> str:
     marks = [low + (high - low) * i // (OFFERS - 1) for i in range(OFFERS - 1)]
     fastest = [[plan for plan in whole.plans if peaks[plan] <= mark][-1] for mark in marks]
     found = [*map(whole.run, fastest), whole.all_kept]
-    takes = {id(one): one.schedule.cost(whole.costs.timed).time for one in found}
-    found = sorted(found, key=lambda one: (one.peak, takes[id(one)]))
-    best = accumulate((takes[id(one)] for one in found), min, initial=inf)
-    found = [one for one, before in zip(found, best, strict=False) if takes[id(one)] < before]
+
+    def time(one: Found) -> float:
+        return one.schedule.cost(whole.costs.timed).time
+
+    found = sorted(found, key=lambda one: (one.peak, time(one)))
+    best = accumulate(map(time, found), min, initial=inf)
+    found = [one for one, before in zip(found, best, strict=False) if time(one) < before]
     if args.plot:
         from . import plots
 

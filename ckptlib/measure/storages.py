@@ -19,12 +19,18 @@ _SPARSE_PARTS = {
 }
 
 
-def check_unchanged(tensor: Tensor, version: int) -> None:
-    """Autograd's own check, which it leaves to saved-tensor hooks where there are any."""
-    if tensor._version != version:
+def version(x: Tensor) -> int:
+    """How often x was written to, as far as torch counts: it does not for tensors made in inference mode."""
+    return 0 if x.is_inference() else x._version
+
+
+def check_unchanged(tensor: Tensor, then: int, what: str = "a tensor") -> None:
+    """Autograd's own check, which it leaves to saved-tensor hooks where there are any. then: the version at saving."""
+    if (now := version(tensor)) != then:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"a tensor of shape {tuple(tensor.shape)} was saved at version {version} and is at {tensor._version}"
+            f"{what} of shape {tuple(tensor.shape)} was saved at version {then} and is at {now}. Write to it after "
+            "backward, or to a copy"
         )
 
 

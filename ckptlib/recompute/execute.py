@@ -12,7 +12,7 @@ from torch._subclasses import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..errors import CkptError
-from ..measure.storages import plain_parts, tensors_in
+from ..measure.storages import check_unchanged, plain_parts, tensors_in, version
 from .chains import _Given
 from .schedule import BACKWARD, FORWARDS, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
 from .surroundings import Surroundings, rng_states
@@ -51,11 +51,6 @@ def call_stage(number: int, layer: Callable[[Tensor], Tensor], x: Tensor) -> Ten
     return y
 
 
-def version(x: Tensor) -> int:
-    """How often x was written to, as far as torch counts: it does not for tensors made in inference mode."""
-    return 0 if x.is_inference() else x._version
-
-
 class _Kept:
     """A tensor for later, and its version, as autograd remembers it: once written to, it is not what it was."""
 
@@ -63,13 +58,7 @@ class _Kept:
         self.tensor, self.version = tensor, version(tensor)  # what detach() returns counts with its source
 
     def get(self, what: str) -> Tensor:
-        if self.changed:
-            shape, now = tuple(self.tensor.shape), version(self.tensor)
-            raise RuntimeError(  # autograd's words
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"{what}, of shape {shape}, was kept at version {self.version} and is at {now}. "
-                "Write to it after backward, or to a copy"
-            )
+        check_unchanged(self.tensor, self.version, what)
         return self.tensor
 
     @property

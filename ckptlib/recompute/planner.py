@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
+from ..measure.storages import version
 from .chains import Chain, find_chain, given
 from .costs import Costs
-from .execute import Run, execute, version
+from .execute import Run, execute
 from .optimal import LEVELS, check_budget, optimal, pareto
 from .profile import profile_stages
 from .schedule import Schedule
