@@ -541,7 +541,9 @@ for update in (22, 0):
     )
 mistaken("Log-softmax, its gradient and the logits': three tensors of 2 bytes each, and one was counted.", head=2)
 mistaken("Log-softmax, its gradient and the logits': three tensors of 2 bytes each, and two were counted.", head=4)
-mistaken("Log-softmax, its gradient and the logits': three tensors of 2 bytes each. Their elements were counted.", head=3)
+mistaken(
+    "Log-softmax, its gradient and the logits': three tensors of 2 bytes each. Their elements were counted.", head=3
+)
 mistaken("Log-softmax, its gradient and the logits' grow with the batch, too: they were forgotten.", head=0)
 mistaken("Logits in mixed precision are bfloat16 here: three tensors of 2 bytes each.", head=12)
 mistaken("A batch is a whole number of sequences: divide with //, not with /.", how=truediv)
