@@ -91,7 +91,7 @@ def plan(parser: argparse.ArgumentParser) -> Run:
 
 def _add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="sim:cuda", help="cpu, sim:cuda (default), or an accelerator such as cuda")
-    parser.add_argument("--gpu", default="a100", help="which GPU sim:cuda simulates (default: a100)")
+    parser.add_argument("--gpu", help="which GPU sim:cuda simulates (default: a100)")
     parser.add_argument("--torch", metavar="RELEASE", help="simulate that GPU under another torch, such as 2.9")
     parser.add_argument("--fake", action="store_true", help="use fake tensors: allocate nothing")
 

@@ -13,7 +13,7 @@ from torch.nn.modules.module import register_module_forward_hook
 
 from .command_parts import bar, save_plot
 from .errors import CkptError
-from .measure.cuda.presets import Gpu, at_release, preset
+from .measure.cuda.presets import DEFAULT, Gpu, at_release, preset
 from .measure.measurement import SIMULATED, Measurement, measure
 from .measure.table import Table, mib
 from .models import CHECKPOINTS, mlp_step
@@ -24,7 +24,7 @@ ROWS = 12  # of the table of modules
 
 def measure_target(args: argparse.Namespace) -> str:
     builder = _builder(args)
-    gpu = chosen_gpu(args)  # looked up on every device: a wrong name is told
+    gpu = chosen_gpu(args)
     with progress():
         result = measure(
             builder, args.device, fake=args.fake, builds=True, gpu=gpu if args.device == SIMULATED else None
@@ -40,8 +40,14 @@ def measure_target(args: argparse.Namespace) -> str:
 
 
 def chosen_gpu(args: argparse.Namespace) -> Gpu:
+    if args.device != SIMULATED and (args.gpu or args.torch):
+        given = " and ".join(f"--{name}" for name in ("gpu", "torch") if getattr(args, name))
+        raise CkptError(
+            f"got {given}, for a simulated GPU, but --device is {args.device!r}, where memory is counted as it is: "
+            f"leave out {given}, or --device (default: {SIMULATED})"
+        )
     try:
-        gpu = preset(args.gpu)
+        gpu = preset(args.gpu or DEFAULT)
         return at_release(gpu, args.torch) if args.torch else gpu
     except ValueError as error:
         raise CkptError(str(error)) from None

@@ -267,6 +267,8 @@ def test_measure_ones_own_model(user_module):
         (["mlp", "--device", "cuda"], "no accelerator"),
         (["mlp", "--gpu", "voodoo"], "no preset"),
         (["mlp", "--torch", "two"], "no torch release"),
+        (["mlp", "--device", "cpu", "--gpu", "h100"], "got --gpu, for a simulated GPU, but --device is 'cpu'"),
+        (["mlp", "--device", "cpu", "--gpu", "h100", "--torch", "2.9"], "got --gpu and --torch, for a simulated GPU"),
     ],
 )
 def test_wrong_targets(user_module, args, message):
