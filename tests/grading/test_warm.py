@@ -1,6 +1,7 @@
 """Who lives how long? The warm process, its kernels and its files, when workers come, go and are killed."""
 
 import itertools
+import json
 import multiprocessing
 import os
 import shutil
@@ -33,6 +34,21 @@ kernels = [sandbox.kernel(Limits()) for _ in range(2)]
 [kernel.settle() for kernel in kernels]
 print(mine(), sandbox.pid or 0, *(kernel.pid for kernel in kernels), flush=True)
 time.sleep(1000)
+"""
+
+LEFT_TO_IMPORT = """
+import contextlib, io, json, sys
+from ckptlib.grading.assignment import Assignment
+from ckptlib.grading.kernels import warm
+assert warm.preload(warm.PRELOAD) == []
+left = {}
+for folder in sys.argv[1:]:
+    before, assignment = set(sys.modules), Assignment.load(folder)
+    with contextlib.redirect_stdout(io.StringIO()):
+        for name, task in assignment.tasks.items():
+            assignment.right(name, task.visible_seeds())
+    left[folder] = sorted(set(sys.modules) - before)
+print(json.dumps(left))
 """
 
 
@@ -81,6 +97,15 @@ def test_workers_share_a_warm_process(sandbox):
     assert running(kernels) == []
     assert sandbox.alive()
     assert text(run([Cell("a", "print(1)")], [], {}, Limits(), sandbox)["cells"]["a"]["outputs"]) == "1\n"
+
+
+def test_hardly_anything_is_left_for_a_kernel_to_import(root):
+    folders = sorted(str(path.parent) for path in (root / "solutions").glob("*/tasks.py"))
+    done = subprocess.run([sys.executable, "-c", LEFT_TO_IMPORT, *folders], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    left = json.loads(done.stdout)
+    assert len(left) == 10
+    assert {folder: names for folder, names in left.items() if len(names) > 10} == {}
 
 
 def test_a_folder_in_use_is_not_swept():

@@ -28,16 +28,19 @@ from .limits import Limits, data_nbytes
 
 # Whatever a notebook of the book, or a probe, imports, and what IPython would import when it first shows an error or a
 # figure. Imported here, it costs a submission nothing. Not matplotlib_inline: it connects to IPython when imported.
+# torch imports torch._dynamo, 1.5 s, when it first makes a fake tensor or a checkpoint.
 PRELOAD = (
     "numpy numpy.random torch torch.utils.checkpoint torch.utils._python_dispatch torch.utils._pytree "
-    "torch._subclasses.schema_check_mode matplotlib.pyplot matplotlib.backends.backend_agg PIL.PngImagePlugin "
-    "PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin PIL.PpmImagePlugin ipykernel.ipkernel ipywidgets "
+    "torch.utils.flop_counter torch._subclasses.schema_check_mode torch._dynamo matplotlib.pyplot "
+    "matplotlib.backends.backend_agg PIL.PngImagePlugin PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin "
+    "PIL.PpmImagePlugin ipykernel.ipkernel ipywidgets "
     "tornado.platform.asyncio pdb faulthandler IPython.core.debugger IPython.core.logger IPython.core.oinspect "
     "IPython.core.completerlib IPython.core.magics.execution IPython.core.magics.pylab IPython.extensions.storemagic "
     "stack_data executing pure_eval asttokens pygments.lexers.python pygments.formatters.terminal256 "
     "pygments.formatters.html pygments.styles.default pexpect "
     "ckptlib ckptlib.models ckptlib.plots ckptlib.measure ckptlib.measure.saved ckptlib.measure.ledger "
-    "ckptlib.measure.hooks ckptlib.vjp ckptlib.recompute.checkpoint ckptlib.fitting ckptlib.formulas ckptlib.tape "
+    "ckptlib.measure.hooks ckptlib.vjp ckptlib.recompute.checkpoint ckptlib.recompute.lint ckptlib.recompute.profile "
+    "ckptlib.recompute.policy_report ckptlib.fitting ckptlib.formulas ckptlib.tape ckptlib.ranks "
     "ckptlib.grading.asking ckptlib.grading.probes ckptlib.grading.canary ckptlib.grading.quiz"
 ).split()
 
