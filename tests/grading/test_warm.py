@@ -39,8 +39,8 @@ time.sleep(1000)
 LEFT_TO_IMPORT = """
 import contextlib, io, json, sys
 from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.kernels import warm
-assert warm.preload(warm.PRELOAD) == []
+from ckptlib.grading.kernels.preloaded import FOR_MANY, preload
+assert preload(FOR_MANY) == []
 left = {}
 for folder in sys.argv[1:]:
     before, assignment = set(sys.modules), Assignment.load(folder)
@@ -152,13 +152,11 @@ def test_started_by_a_thread_that_ends(need):
 def test_a_dead_warm_process_is_replaced(need, monkeypatch):
     need("bubblewrap")
     monkeypatch.setattr(sandbox_module, "_default", {})
-    start = Sandbox.start
-    monkeypatch.setattr(Sandbox, "start", lambda: start(preload=()))
-    first = sandbox_module.default()
+    first = sandbox_module.default(preload=())
     everybody = watchdog.tree(first.pid)
     os.kill(first.pid, signal.SIGKILL)
     assert running([first.pid]) == []
-    second = sandbox_module.default()
+    second = sandbox_module.default(preload=())
     assert second is not first and second.alive()
     assert running(everybody) == []
     second.close()

@@ -172,7 +172,7 @@ _starting = threading.Lock()
 _default: dict[int, Sandbox | Unconfined] = {}  # process id -> its sandbox: a forked worker must not use its parent's
 
 
-def default() -> Sandbox | Unconfined:
+def default(preload: Sequence[str] | None = None) -> Sandbox | Unconfined:
     """This process's own warm process, started when first needed. Where there can be none, it warns: loudly, once."""
     with _starting:
         found = _default.get(os.getpid())
@@ -180,7 +180,7 @@ def default() -> Sandbox | Unconfined:
             if found is not None:
                 found.close()
             try:
-                found = Sandbox.start()
+                found = Sandbox.start(preload)
             except SandboxUnavailable as why:
                 found = Unconfined(str(why))
                 warnings.warn(found.warning, RuntimeWarning, stacklevel=2)

@@ -14,7 +14,6 @@ import argparse
 import base64
 import contextlib
 import gc
-import importlib
 import os
 import select
 import signal
@@ -25,40 +24,7 @@ import traceback
 from . import box, kernel, wire
 from . import namespaces as ns
 from .limits import Limits, data_nbytes
-
-# Whatever a notebook of the book, or a probe, imports, and what IPython would import when it first shows an error or a
-# figure. Imported here, it costs a submission nothing. Not matplotlib_inline: it connects to IPython when imported.
-# torch imports torch._dynamo, 1.5 s, when it first makes a fake tensor or a checkpoint.
-PRELOAD = (
-    "numpy numpy.random torch torch.utils.checkpoint torch.utils._python_dispatch torch.utils._pytree "
-    "torch.utils.flop_counter torch._subclasses.schema_check_mode torch._dynamo matplotlib.pyplot "
-    "matplotlib.backends.backend_agg PIL.PngImagePlugin PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin "
-    "PIL.PpmImagePlugin ipykernel.ipkernel ipywidgets "
-    "tornado.platform.asyncio pdb faulthandler IPython.core.debugger IPython.core.logger IPython.core.oinspect "
-    "IPython.core.completerlib IPython.core.magics.execution IPython.core.magics.pylab IPython.extensions.storemagic "
-    "stack_data executing pure_eval asttokens pygments.lexers.python pygments.formatters.terminal256 "
-    "pygments.formatters.html pygments.styles.default pexpect "
-    "ckptlib ckptlib.models ckptlib.plots ckptlib.measure ckptlib.measure.saved ckptlib.measure.ledger "
-    "ckptlib.measure.hooks ckptlib.vjp ckptlib.recompute.checkpoint ckptlib.recompute.lint ckptlib.recompute.profile "
-    "ckptlib.recompute.policy_report ckptlib.fitting ckptlib.formulas ckptlib.tape ckptlib.ranks "
-    "ckptlib.grading.asking ckptlib.grading.probes ckptlib.grading.canary ckptlib.grading.quiz"
-).split()
-
-
-def preload(names: list[str]) -> list[str]:
-    """Import `names`; what cannot be imported is returned, and left to the notebook, which may never ask for it."""
-    sys.modules["debugpy"] = None  # nobody steps through a graded notebook, and ipykernel spends 0.2 s on the chance
-    importlib.import_module("ipykernel.debugger")
-    del sys.modules["debugpy"]
-    left_out = []
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except Exception:
-            left_out.append(name)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)  # a pool of threads would not survive the fork
-    return left_out
+from .preloaded import FOR_MANY, preload
 
 
 def own_rights_only(uid: int | None) -> None:
@@ -165,7 +131,7 @@ def main() -> None:
     parser.add_argument("--listener", type=int, required=True)
     parser.add_argument("--lifeline", type=int, nargs=2, required=True)
     parser.add_argument("--become", type=int, default=None)
-    parser.add_argument("--preload", nargs="*", default=PRELOAD)
+    parser.add_argument("--preload", nargs="*", default=FOR_MANY)
     given = parser.parse_args()
     own_rights_only(given.become)
     box.trial()
