@@ -15,7 +15,6 @@ from .grading.checkout import BOOK
 from .grading.course import submission
 from .grading.course.lean import skip_grammars
 from .grading.kernels import sandbox
-from .grading.kernels.preloaded import FOR_ONE
 
 WIDTH = 100
 
@@ -25,7 +24,7 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
     skip_grammars()
     folder, files = _exercise(Path(args.path))
     with ThreadPoolExecutor(1) as starting:
-        warm = starting.submit(sandbox.default, FOR_ONE)  # it imports torch, and so do we: at the same time
+        warm = starting.submit(sandbox.default)  # it imports torch, and so do we: at the same time
         from .grading import visible_check
         from .grading.assignment import Assignment
         from .grading.course.grade_one import grade_one, job, pack

@@ -39,8 +39,8 @@ time.sleep(1000)
 LEFT_TO_IMPORT = """
 import contextlib, io, json, sys
 from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.kernels.preloaded import FOR_MANY, preload
-assert preload(FOR_MANY) == []
+from ckptlib.grading.kernels.preloaded import LATER, PRELOAD, preload
+assert preload([*PRELOAD, *LATER]) == []
 left = {}
 for folder in sys.argv[1:]:
     before, assignment = set(sys.modules), Assignment.load(folder)
@@ -108,6 +108,24 @@ def test_hardly_anything_is_left_for_a_kernel_to_import(root):
     assert {folder: names for folder, names in left.items() if len(names) > 10} == {}
 
 
+def test_what_half_of_the_assignments_need_is_imported_when_a_worker_has_needed_it(need, monkeypatch):
+    need("bubblewrap")
+    cell = Cell("a", "import sys; print('torch._dynamo' in sys.modules, 'torch' in sys.modules)")
+
+    def seen(sandbox: Sandbox, needed: bool) -> str:
+        monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
+        if needed:
+            monkeypatch.setitem(sys.modules, "torch._dynamo", sys)
+        return text(run([cell], [], {}, Limits(), sandbox)["cells"]["a"]["outputs"])
+
+    with Sandbox.start(preload=["torch"]) as sandbox:
+        assert [seen(sandbox, False) for _ in range(2)] == ["False True\n"] * 2
+        seen(sandbox, True)  # forked before it was imported, or after
+        assert [seen(sandbox, needed) for needed in (True, False)] == ["True True\n"] * 2
+    with Sandbox.start(preload=()) as sandbox:
+        assert [seen(sandbox, True) for _ in range(2)] == ["False False\n"] * 2
+
+
 def test_a_folder_in_use_is_not_swept():
     place = folder.mine()
     folder.sweep()
@@ -152,11 +170,13 @@ def test_started_by_a_thread_that_ends(need):
 def test_a_dead_warm_process_is_replaced(need, monkeypatch):
     need("bubblewrap")
     monkeypatch.setattr(sandbox_module, "_default", {})
-    first = sandbox_module.default(preload=())
+    start = Sandbox.start
+    monkeypatch.setattr(Sandbox, "start", lambda: start(preload=()))
+    first = sandbox_module.default()
     everybody = watchdog.tree(first.pid)
     os.kill(first.pid, signal.SIGKILL)
     assert running([first.pid]) == []
-    second = sandbox_module.default(preload=())
+    second = sandbox_module.default()
     assert second is not first and second.alive()
     assert running(everybody) == []
     second.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
 
 # Whatever a notebook of the book, or a probe, imports, and what IPython would import when it first shows an error or a
 # figure. Not matplotlib_inline: it connects to IPython when imported.
-FOR_ONE = (
+PRELOAD = (
     "numpy numpy.random torch torch.utils.checkpoint torch.utils._python_dispatch torch.utils._pytree "
     "torch.utils.flop_counter torch._subclasses.schema_check_mode matplotlib.pyplot "
     "matplotlib.backends.backend_agg PIL.PngImagePlugin PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin "
@@ -22,9 +23,9 @@ FOR_ONE = (
     "ckptlib.recompute.policy_report ckptlib.fitting ckptlib.formulas ckptlib.tape ckptlib.ranks "
     "ckptlib.grading.asking ckptlib.grading.probes ckptlib.grading.canary ckptlib.grading.quiz"
 ).split()
-# torch imports torch._dynamo, 1.5 s, when it first makes a fake tensor or calls a checkpoint. Half of the assignments
-# do neither, so for one submission alone it does not pay.
-FOR_MANY = [*FOR_ONE, "torch._dynamo"]
+# torch imports this, in 1.5 s, when it first makes a fake tensor or calls a checkpoint. Half of the assignments do
+# neither: it is imported when a worker asks for a kernel and has run a reference that needed it.
+LATER = ["torch._dynamo"]
 
 
 def preload(names: Sequence[str]) -> list[str]:
@@ -40,4 +41,6 @@ def preload(names: Sequence[str]) -> list[str]:
             left_out.append(name)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # a pool of threads would not survive the fork
+    gc.collect()
+    gc.freeze()  # the collector would touch, and so copy, every object in every child
     return left_out

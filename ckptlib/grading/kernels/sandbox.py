@@ -26,6 +26,7 @@ from pathlib import Path
 from . import folder, view, wire
 from .limits import Limits
 from .plain import Unconfined
+from .preloaded import LATER
 from .process import KernelProcess
 from .sockets import CHANNELS, connection_info, listen, open_listener
 
@@ -74,6 +75,7 @@ class Sandbox:
             "channels": list(channels),
             "limits": limits.as_dict(),
             "files": {name: base64.b64encode(data).decode() for name, data in (files or {}).items()},
+            "later": any(name in sys.modules for name in LATER),
         }
         connection = socket.socket(socket.AF_UNIX)
         try:
@@ -172,7 +174,7 @@ _starting = threading.Lock()
 _default: dict[int, Sandbox | Unconfined] = {}  # process id -> its sandbox: a forked worker must not use its parent's
 
 
-def default(preload: Sequence[str] | None = None) -> Sandbox | Unconfined:
+def default() -> Sandbox | Unconfined:
     """This process's own warm process, started when first needed. Where there can be none, it warns: loudly, once."""
     with _starting:
         found = _default.get(os.getpid())
@@ -180,7 +182,7 @@ def default(preload: Sequence[str] | None = None) -> Sandbox | Unconfined:
             if found is not None:
                 found.close()
             try:
-                found = Sandbox.start(preload)
+                found = Sandbox.start()
             except SandboxUnavailable as why:
                 found = Unconfined(str(why))
                 warnings.warn(found.warning, RuntimeWarning, stacklevel=2)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import gc
 import os
 import select
 import signal
@@ -24,7 +23,7 @@ import traceback
 from . import box, kernel, wire
 from . import namespaces as ns
 from .limits import Limits, data_nbytes
-from .preloaded import FOR_MANY, preload
+from .preloaded import LATER, PRELOAD, preload
 
 
 def own_rights_only(uid: int | None) -> None:
@@ -42,31 +41,42 @@ def own_rights_only(uid: int | None) -> None:
 def serve(listener: socket.socket, lifelines: list[int]) -> None:
     """Fork a keeper for every connection, until a lifeline (the worker's pipe or pidfd) says that it is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need no burial
+    asked, ask = os.pipe()  # keepers ask for LATER here
+    is_done = "torch" not in sys.modules
     poll = select.poll()
-    poll.register(listener, select.POLLIN)
-    for lifeline in lifelines:
-        poll.register(lifeline, select.POLLIN)
+    for fd in (listener.fileno(), asked, *lifelines):
+        poll.register(fd, select.POLLIN)
     while True:
         ready = {fd for fd, _ in poll.poll()}
         if ready & set(lifelines):
             return
+        if asked in ready:
+            os.read(asked, 4096)
+            if not is_done:
+                preload(LATER)
+            is_done = True
+        if listener.fileno() not in ready:
+            continue
         with contextlib.suppress(OSError):  # no memory, no processes: then this one fails, and the next may not
             connection, _ = listener.accept()
             with connection:
                 if os.fork() == 0:
                     listener.close()
-                    for lifeline in lifelines:
-                        os.close(lifeline)
-                    _keep(connection)
+                    for fd in (asked, *lifelines):
+                        os.close(fd)
+                    _keep(connection, ask)
 
 
-def _keep(connection: socket.socket) -> None:
+def _keep(connection: socket.socket, ask: int) -> None:
     """The keeper's whole life. Never returns."""
     status = 1
     try:
         ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         received = wire.receive(connection)
+        if received is not None and received[0]["later"]:
+            os.write(ask, b"1")
+        os.close(ask)
         if received is not None:
             _keep_kernel(connection, *received)
             status = 0
@@ -131,13 +141,11 @@ def main() -> None:
     parser.add_argument("--listener", type=int, required=True)
     parser.add_argument("--lifeline", type=int, nargs=2, required=True)
     parser.add_argument("--become", type=int, default=None)
-    parser.add_argument("--preload", nargs="*", default=FOR_MANY)
+    parser.add_argument("--preload", nargs="*", default=PRELOAD)
     given = parser.parse_args()
     own_rights_only(given.become)
     box.trial()
     left_out = preload(given.preload)
-    gc.collect()
-    gc.freeze()  # the collector would touch, and so copy, every object in every child
     listener = socket.socket(fileno=given.listener)
     print("ready", *left_out, flush=True)
     null = os.open("/dev/null", os.O_RDWR)
