@@ -97,7 +97,12 @@ class Sandbox:
 
     def alive(self) -> bool:
         """Can kernels be forked? For a warm process of another process: only trying tells."""
-        return self._process is None or self._process.poll() is None
+        if self._process is None:
+            return True
+        with contextlib.suppress(ChildProcessError):  # its end is known already
+            # Not poll(): it sees no end before the thread that waits for it has.
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return False
 
     def close(self) -> None:
         """End the warm process and with it all its kernels. A warm process of somebody else is left alone."""
