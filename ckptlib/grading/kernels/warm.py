@@ -74,10 +74,10 @@ def _keep(connection: socket.socket, ask: int) -> None:
         ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         received = wire.receive(connection)
-        if received is not None and received[0]["later"]:
-            os.write(ask, b"1")
-        os.close(ask)
         if received is not None:
+            if received[0]["later"]:
+                os.write(ask, b"1")
+            os.close(ask)
             _keep_kernel(connection, *received)
             status = 0
     except BaseException:  # whatever it is, the worker must hear of it
