@@ -129,10 +129,10 @@ def in_words(choice: Sequence[str]) -> str:
     total, size = sum(found.nbytes.values()), drawing.size
     held = f"a segment holds up to {size(found.recomputed)} in backward" if found.recomputed else "nothing runs again"
     alone = any(here == JOINED and before == PLAIN for before, here in pairwise(choice))
+    refused = " A block cannot join one without a checkpoint: it begins its own." if alone else ""
     return (
         f"{size(found.kept_nbytes)} of {size(total)} are kept after the forward pass; {held}; "
-        f"the {len(found.runs)} blocks run {sum(found.runs)} times."
-        + alone * " A block cannot join one without a checkpoint: it begins its own."
+        f"the {len(found.runs)} blocks run {sum(found.runs)} times.{refused}"
     )
 
 

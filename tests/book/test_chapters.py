@@ -131,9 +131,7 @@ def test_coloured_labels_of_its_figures_can_be_read_on_white(numbered):
         for colour, words in re.findall(r"<text[^>]*fill: (#\w+)[^>]*>([^<]*)", "".join(data.get("image/svg+xml", "")))
     ]
     # White is written on dark bars; signs of one letter are marks of a key, not text.
-    assert [
-        label for label in labels if contrast(label[1]) < 4.5 and label[1] != "#ffffff" and len(label[0]) > 1
-    ] == []
+    assert [label for label in labels if contrast(label[1]) < 4.5 and label[1] != "#ffffff" and len(label[0]) > 1] == []
 
 
 def test_it_avoids_words_that_say_nothing(numbered):
