@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import types
 from functools import cached_property
@@ -171,6 +172,15 @@ class Assignment:
         if task.parts and not all(isinstance(data, dict) and "dict" in data for data in right):
             raise CkptError(f"{self.name}/tasks.py: {task.name} has parts=True, so its probe must return a dict")
         return right
+
+    @property
+    def last_visible(self) -> dict:
+        """What the last release showed; empty if there was none, or if its file is damaged."""
+        try:
+            found = json.loads(self._text("visible.json"))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def visible(self) -> dict:
         """The content of visible.json: for the visible seeds, what to expect and the known mistakes' data."""

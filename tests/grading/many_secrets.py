@@ -9,17 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from test_answers import ALL, ASSIGNMENTS, SEEDS, Answer, judged
+from test_answers import ALL, ASSIGNMENTS, SEEDS, complaint, judged
 from tqdm import tqdm
-
-
-def complaint(answer: Answer, seeds: tuple[int, ...]) -> str:
-    verdict = judged(answer, seeds)
-    if answer.right:
-        return "" if verdict.right else f"is right, and loses points: {verdict.message}"
-    if verdict.right:
-        return "is wrong, and passes"
-    return "" if answer.title.lower() in verdict.message.lower() else f"is told something else: {verdict.message}"
 
 
 def main() -> int:
@@ -35,7 +26,7 @@ def main() -> int:
     for secret in tqdm(range(options.first, options.first + options.secrets), unit="secret"):
         seeds = tuple(1000 + 10 * secret + i for i in range(len(SEEDS)))
         for answer in tqdm(asked, unit="answer", leave=False):
-            if text := complaint(answer, seeds):
+            if text := complaint(answer, judged(answer, seeds)):
                 found += 1
                 tqdm.write(f"secret {secret}: {answer} {text}")
     print(f"{options.secrets} secrets, {len(asked)} answers: {found} misjudged")

@@ -88,6 +88,15 @@ def test_rounding_counts_as_zero_where_zero_is_expected_and_a_tolerance_that_is_
     assert difference(3e-9, 5e-9, Tolerance(atol=1e-5)) == ""
 
 
+@pytest.mark.parametrize("size", [1.0, 150.0, 1e6])
+def test_the_last_bits_of_a_large_term_are_room_for_a_small_sum_in_float32_alone(size):
+    """x + y - x in float32, in whichever order a processor takes it."""
+    assert difference(array([size, 3e-7 * size]), array([size, 0.0]), T) == ""
+    assert difference(array([size, 3e-6 * size]), array([size, 0.0]), T) == "1 of 2 values differ"
+    if size > 10:  # a list may hold a million bytes beside a ratio
+        assert difference([size, 3e-7 * size], [size, 0.0], T) == "1 of 2 values differ"
+
+
 def test_whole_numbers_are_exact_however_loose_the_tolerance():
     assert difference(1_000_001, 1_000_000, Tolerance(rtol=0.1, atol=10))
 

@@ -1,0 +1,92 @@
+"""Would another processor change a committed file or a verdict? Instruction sets and numbers of threads are tried here.
+
+The last bits of a float depend on both. The environment chooses them, as far as this processor has them. On one without
+a choice, such as an ARM, the same is asked again and shows nothing new.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from answers import ASSIGNMENTS, ROOT, answers
+from test_answers import assignment, complaint
+from test_assignments import remade
+
+from ckptlib import book
+
+# What this machine uses by itself is asked by all other tests.
+PROCESSORS = {
+    "the plainest": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "MKL_CBWR": "COMPATIBLE",
+        "OMP_NUM_THREADS": "1",
+    },
+    "AVX2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "OMP_NUM_THREADS": "2",
+    },
+}
+CHAPTERS = [*sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))[1:], ROOT / "book" / "claims.ipynb"]
+
+pytestmark = pytest.mark.parametrize("processor", PROCESSORS)
+
+
+@cache
+def asked(name: str, processor: str) -> dict:
+    """What answers_elsewhere.py prints of an assignment on a processor; "" is this machine's own."""
+    script = Path(__file__).with_name("answers_elsewhere.py")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **PROCESSORS.get(processor, {})}
+    done = subprocess.run([sys.executable, script, name], env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_the_processor_is_another_one(processor):
+    """Else the rest of this file would compare a machine with itself, and nobody would know."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("instruction sets can be chosen on x86 alone")
+    code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **PROCESSORS[processor]}, capture_output=True, text=True
+    )
+    wanted = {"the plainest": "DEFAULT", "AVX2": "AVX2"}[processor]
+    assert done.stdout.strip() == (wanted if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "DEFAULT")
+
+
+def test_releases_are_the_committed_ones(processor, tmp_path):
+    assert remade(tmp_path, PROCESSORS[processor]) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapters_outputs_are_the_committed_ones(processor, chapter, monkeypatch):
+    for name, value in PROCESSORS[processor].items():
+        monkeypatch.setenv(name, value)
+    assert book.execute(chapter) == chapter.read_text(encoding="utf-8"), chapter.name
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_no_verdict_depends_on_who_computed_what_where(processor, name):
+    """Asked there and judged by what is expected here, and the other way round: a student's laptop and a grader."""
+    here, there = asked(name, ""), asked(name, processor)
+    assert here["expected"].keys() == there["expected"].keys()
+    unjust = []
+    for answer in answers(name):
+        if answer.task not in here["expected"]:
+            continue
+        task = assignment(name).tasks[answer.task]
+        for got, expected in ((there, here), (here, there)):
+            verdict = task.judge(got["answers"][str(answer)], *expected["expected"][answer.task], task.tolerance)
+            unjust += filter(None, [complaint(answer, verdict) and f"{answer} {complaint(answer, verdict)}"])
+    assert unjust == []
