@@ -12,6 +12,7 @@ from torch import Tensor
 
 from . import vjp as rules
 from .shapes import Shape, check
+from .torch_internals import storage_address, version_counter
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -129,7 +130,7 @@ class Tape:
     def nbytes(self) -> int:
         """Bytes that the tape keeps alive: whole storages, each counted once."""
         storages = [tensor.untyped_storage() for _, _, tensor in self.saved()]
-        return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
+        return sum({storage_address(storage): storage.nbytes() for storage in storages}.values())
 
     def __repr__(self) -> str:
         rows = [f"  {op} keeps {name} {tuple(tensor.shape)}" for op, name, tensor in self.saved()]
@@ -192,7 +193,7 @@ def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out:
             raise TypeError(f"{op}: {name} is {a.value.dtype}, y is {out.value.dtype}. Cast before tape.var().")
     needed = {argument for name in variables for argument in needs[name]}
     kept = {n: s if n in needed or not isinstance(s, Tensor) else None for n, s in zip(names, saved, strict=True)}
-    versions = {name: s._version for name, s in kept.items() if isinstance(s, Tensor)}
+    versions = {name: version_counter(s) for name, s in kept.items() if isinstance(s, Tensor)}
     inputs = {n: (variables[n].slot, variables[n].value.shape) if n in variables else None for n in needs}
     return Entry(op, vjp, kept, versions, inputs, out.slot)
 
@@ -200,7 +201,7 @@ def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out:
 def _pull_back(entry: Entry, dy: Tensor) -> Iterator[tuple[int, Tensor]]:
     """Run one VJP: (slot, gradient) for each input that is a variable."""
     for name, version in entry.versions.items():
-        if entry.saved[name]._version != version:
+        if version_counter(entry.saved[name]) != version:
             raise RuntimeError(
                 f"{entry.op}: {name} was changed in place after it was saved, so the gradient would be wrong. "
                 "Change a copy, or wait until after backward."

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from .errors import CkptError, OwnCodeFailed
 from .measure.storages import tensors_in
 from .recompute.training import Training
+from .torch_internals import DataDependentOutputException, DynamicOutputShapeException, name_of
 
 BATCH = "batch"  # the parameter of your function that `ckptlib fit` tries numbers for
 HERE = os.path.join(str(Path(__file__).resolve().parent), "")
@@ -205,7 +205,7 @@ def _module_at(tb: TracebackType | None) -> str:
     root, found, given = None, None, ()
     while tb is not None:
         names = tb.tb_frame.f_locals
-        if tb.tb_frame.f_code.co_name == "_call_impl" and isinstance(names.get("self"), nn.Module):
+        if tb.tb_frame.f_code.co_name == name_of("module_call") and isinstance(names.get("self"), nn.Module):
             root, found = root or names["self"], names["self"]
             given = (*names.get("args", ()), *names.get("kwargs", {}).values())
         tb = tb.tb_next

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ckptlib"
 
 # From the ground up: a part may import what stands before it here, and nothing that stands after it.
 ORDER = (
-    *("errors", "shapes", "doctor", "configs", "formulas", "ranks"),
+    *("errors", "torch_internals", "shapes", "doctor", "configs", "formulas", "ranks"),
     *("vjp", "tape", "models"),
     *("measure",),
     *("recompute",),

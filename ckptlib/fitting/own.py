@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 from tqdm.auto import tqdm
 
 from ..cards import capacity
@@ -28,6 +27,7 @@ from ..recompute.costs import Costs
 from ..recompute.schedule import BACKWARD, KEEP_ALL, KEEP_INPUT, RESTORE, Schedule
 from ..recompute.training import Training
 from ..recompute.whole_step import Found, NoPlanFits, WholeStep
+from ..torch_internals import tree_map
 from .answers import Fit, Fits
 from .any_batch import rewritten
 from .chain import Need

@@ -14,6 +14,7 @@ from ..measure.cuda.allocator import AllocatorRules
 from ..measure.cuda.presets import Gpu
 from ..measure.measurement import Measurement, measure
 from ..recompute.schedule import Schedule
+from ..torch_internals import foreach_copy_
 from ..transformer import build
 
 PRECISIONS = ("fp32", "bf16", "mixed")
@@ -111,7 +112,7 @@ def adamw(model: nn.Module, precision: str) -> Step:
                 master.grad, p.grad = None if p.grad is None else p.grad.float(), None
         optimizer.step()
         if mixed:
-            torch._foreach_copy_([p.detach() for p in parameters], masters)
+            foreach_copy_([p.detach() for p in parameters], masters)
         optimizer.zero_grad()
 
     return update

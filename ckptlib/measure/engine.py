@@ -13,8 +13,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._prims_common import is_non_overlapping_and_dense_or_false as is_dense
 
+from ..torch_internals import (
+    current_graph_task,
+    current_node,
+    holders_of_storage,
+    holders_of_tensor,
+    is_dense,
+    sequence_number,
+    storage_address,
+)
 from .frames import called_by_engine
 
 aten = torch.ops.aten
@@ -48,7 +56,8 @@ _WITHOUT_GRAPH = _WITH_OR_WITHOUT_GRAPH | {  # this formula asks, too, whether b
 
 def _in_place(op: Any) -> Any:
     """aten.scatter.src -> aten.scatter_.src"""
-    return getattr(getattr(aten, f"{op.overloadpacket.__name__}_"), op._overloadname)
+    _, packet, overload = str(op).split(".")
+    return getattr(getattr(aten, f"{packet}_"), overload)
 
 
 _IN_PLACE = {op: _in_place(op) for op in (aten.add.Tensor, *_WITHOUT_GRAPH)}
@@ -79,7 +88,7 @@ class Gradients:
     def _is_step(self, func: Any, args: tuple, node: Node) -> bool:
         """Is this a step of the running node's formula, upon a tensor that nobody but the formula has seen?"""
         steps = _WITH_OR_WITHOUT_GRAPH if torch.is_grad_enabled() else _WITHOUT_GRAPH
-        return node[0] in steps.get(func, ()) and self._maker.get(args[0].untyped_storage()._cdata) == node
+        return node[0] in steps.get(func, ()) and self._maker.get(storage_address(args[0].untyped_storage())) == node
 
     def _meet(self, args: tuple, kwargs: dict, node: Node) -> bool:
         """Is this the engine, adding to a gradient that an earlier node made and that only the engine holds?"""
@@ -88,22 +97,22 @@ class Gradients:
         first, second = args
         if first.shape != second.shape or first.dtype is not second.dtype or first.layout is not torch.strided:
             return False
-        address = first.untyped_storage()._cdata
+        address = storage_address(first.untyped_storage())
         if self._maker.get(address, node) == node and node[0] not in _NO_SUM_INSIDE:
             return False  # made by this node: perhaps a step of its formula, not its result
         # Besides the engine, this call and the mode that makes it hold the tensor, and the question its storage.
-        alone = first._use_count() == 1 + 3 and torch._C._storage_Use_Count(address) == 1 + 1
+        alone = holders_of_tensor(first) == 1 + 3 and holders_of_storage(address) == 1 + 1
         # All Python references count as one there: a hook that kept the gradient shows only here.
         alone = alone and sys.getrefcount(first) == 1 + 3
         return alone and is_dense(first)
 
     def _node(self) -> Node | None:
         """The node that is running, if this is backward."""
-        task = torch._C._current_graph_task_id()
+        task = current_graph_task()
         if task == -1:
             return None
         if task != self._task:
             self._task = task
             self._maker.clear()
-        node = torch._C._current_autograd_node()
-        return None if node is None else (node.name(), node._sequence_nr())
+        node = current_node()
+        return None if node is None else (node.name(), sequence_number(node))

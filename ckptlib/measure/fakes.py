@@ -13,11 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.parameter import UninitializedTensorMixin
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..errors import CkptError
+from ..torch_internals import FakeTensor, FakeTensorMode, is_traceable_wrapper_subclass, schema, storage_address
 from .storages import tensors_in
 
 aten = torch.ops.aten
@@ -82,13 +81,14 @@ class Reals:
     def join(self, t: Tensor) -> None:
         """After an op upon `t`, a real tensor that the trace knows: what the op returned may be a view of it."""
         real, fake = t.untyped_storage(), self._mode.from_tensor(t).untyped_storage()  # the one that views have
-        if fake._cdata in self._index:
+        address = storage_address(fake)
+        if address in self._index:
             return
         if fake.nbytes() != real.nbytes():  # torch forgets what lies beyond the tensor's own elements
             fake.resize_(real.nbytes())
-        self._index[fake._cdata] = self._index[real._cdata]
+        self._index[address] = self._index[storage_address(real)]
         # A view keeps its storage alive, and so the fake one keeps the real one: in its own callback.
-        self._refs[fake._cdata] = weakref.ref(fake, partial(self._forget, fake._cdata, real))
+        self._refs[address] = weakref.ref(fake, partial(self._forget, address, real))
 
     def close(self) -> None:
         self._refs.clear()
@@ -100,7 +100,8 @@ class Reals:
 
 def returned(func: Any, args: tuple, out: Any) -> Any:
     """What `func` returned: in place, its first argument, though of a real scalar torch returns another fake."""
-    first = func._schema.arguments[0].alias_info if func._schema.is_mutable else None
+    taken = schema(func)
+    first = taken.arguments[0].alias_info if taken.is_mutable else None
     return args[0] if first and first.is_write and args and isinstance(out, FakeTensor) else out
 
 

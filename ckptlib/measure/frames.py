@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterator
 from types import FrameType
 
-ENGINE = "_engine_run_backward"  # the one Python function through which torch starts its backward engine
-_MACHINERY = ("ckptlib.measure", "torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo")
+from ..torch_internals import DISPATCH_MODULES, name_of
+
+ENGINE = name_of("engine_entry")  # the one Python function through which torch starts its backward engine
+_MACHINERY = ("ckptlib.measure", *DISPATCH_MODULES)
 
 
 def frames_above() -> Iterator[FrameType]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from ..errors import CkptError
+from ..torch_internals import memory_snapshot, record_memory_history
 
 
 class NoSuchDevice(CkptError):
@@ -71,11 +72,11 @@ def _history(counted: Counted) -> Iterator[None]:
     if counted.device.type != "cuda":
         yield
         return
-    torch.cuda.memory._record_memory_history("all", context=None)
+    record_memory_history("all", context=None)
     try:
         yield
         index = counted.device.index if counted.device.index is not None else torch.cuda.current_device()
-        traces = torch.cuda.memory._snapshot()["device_traces"][index]
+        traces = memory_snapshot()["device_traces"][index]
         counted.history = [(entry["action"], entry["size"]) for entry in traces]
     finally:
-        torch.cuda.memory._record_memory_history(None)
+        record_memory_history(None)

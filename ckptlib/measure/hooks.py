@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node, saved_tensors_hooks
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_leaves
 
+from ..torch_internals import current_graph_task, not_compiled, tree_leaves
 from .kept import Holdings, LookOn
 from .storages import storages_of
 from .table import Table
@@ -111,13 +111,13 @@ class Watch:
         while self._running:  # what KeyboardInterrupt left: always_call does not cover it
             self._finish()
 
-    @torch._disable_dynamo  # a compiled model calls its hooks too: leave them uncompiled
+    @not_compiled  # a compiled model calls its hooks too: leave them uncompiled
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if module not in self._names:
             return  # a copy of a watched module, made meanwhile: its hooks came along
         self._own_tensors_of(module)  # a lazy module has made them only now
         # A module called while autograd's engine runs is a forward that runs again.
-        phase = "forward" if torch._C._current_graph_task_id() == -1 else "recompute"
+        phase = "forward" if current_graph_task() == -1 else "recompute"
         hooks = None if LookOn.on_top(self._stored) else LookOn(self._stored)
         if hooks:
             hooks.__enter__()
@@ -126,7 +126,7 @@ class Watch:
         self.log.append(call)
         self._running.append(_Running(module, call, hooks, sys.exception()))
 
-    @torch._disable_dynamo
+    @not_compiled
     def _leave(self, module: nn.Module, args: tuple, out: Any) -> None:
         if not any(running.module is module for running in self._running):
             return  # another hook raised before _enter had its turn
@@ -142,7 +142,7 @@ class Watch:
         tasks = set()  # a call with several outputs counts once per backward pass
 
         def arrived(grads: tuple) -> None:
-            task = torch._C._current_graph_task_id()
+            task = current_graph_task()
             if task not in tasks:
                 tasks.add(task)
                 self.log.append(replace(call, phase="backward"))

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._pytree import tree_leaves
 
-from .storages import check_unchanged
+from ..torch_internals import newest_saved_tensor_hooks, storage_address, tree_leaves
+from .storages import check_unchanged, version
 
 # Told which tensors are kept; returns the function to call when they no longer are.
 Told = Callable[[list[Tensor]], Callable[[], None]]
@@ -28,13 +28,13 @@ class LookOn(saved_tensors_hooks):
 
     def __init__(self, tell: Told):
         self.tell = tell
-        self.below = torch._C._autograd._top_saved_tensors_default_hooks(True)
+        self.below = newest_saved_tensor_hooks(True)
         super().__init__(self.pack, self.unpack)
 
     @staticmethod
     def on_top(tell: Told) -> bool:
         """Does the newest pair of hooks tell this one already?"""
-        top = torch._C._autograd._top_saved_tensors_default_hooks(True)
+        top = newest_saved_tensor_hooks(True)
         hooks = getattr(top[0], "__self__", None) if top else None
         return isinstance(hooks, LookOn) and hooks.tell == tell
 
@@ -63,7 +63,7 @@ class Kept:
 
     def __init__(self, packed: Any, tensors: list[Tensor], dropped: Callable[[], None]):
         self.packed, self.tensors, self.dropped = packed, tensors, dropped
-        self.version = packed._version if isinstance(packed, Tensor) else 0
+        self.version = version(packed) if isinstance(packed, Tensor) else 0
 
     def __del__(self) -> None:
         self.dropped()
@@ -86,11 +86,11 @@ class Holdings:
                 for address in self._notes.popleft():
                     self._drop(address)
             for storage in storages:
-                entry = self._held.setdefault(storage._cdata, [0, (owner, phase), storage.nbytes()])
+                entry = self._held.setdefault(storage_address(storage), [0, (owner, phase), storage.nbytes()])
                 entry[0] += 1
                 if entry[0] == 1:
                     self._add(entry[1], entry[2])
-        return partial(self._notes.append, [storage._cdata for storage in storages])
+        return partial(self._notes.append, [storage_address(storage) for storage in storages])
 
     def most(self, phase: str, owner: str = "") -> int:
         return self._most[owner, phase]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from torch._C._profiler import _EventType, _ProfilerEvent
 
+from ..torch_internals import ProfilerEvent, ProfilerEventType
 from .events import Trace
 
 MARKER = "ckptlib op "  # the recorder wraps every op in a profiler range of this name and the op's index
@@ -79,12 +79,12 @@ def reconcile(readings: list[Reading], trace: Trace) -> Account:
     return account
 
 
-def _walk(nodes: list[_ProfilerEvent]) -> Iterator[Reading]:
+def _walk(nodes: list[ProfilerEvent]) -> Iterator[Reading]:
     stack = list(nodes)
     while stack:  # not recursive: backward nests deeply
         node = stack.pop()
         stack += node.children
-        if node.tag == _EventType.Allocation and node.extra_fields.device.type == "cpu":
+        if node.tag == ProfilerEventType.Allocation and node.extra_fields.device.type == "cpu":
             yield Reading(node.start_time_ns, "memory", -1, node.extra_fields.alloc_size, node.extra_fields.ptr)
         elif node.name.startswith(MARKER):
             index = int(node.name.removeprefix(MARKER))

@@ -44,9 +44,11 @@ class Roles:
         placed = []
         for module in _placement_order(root):
             path = path_of(module)
-            for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
-                for name, t in tensors.items():
-                    if t is None or is_lazy(t) or all(storage.name for storage in self._storages(t)):
+            own = {"recurse": False, "remove_duplicate": False}
+            tensors_of = {"parameter": module.named_parameters(**own), "buffer": module.named_buffers(**own)}
+            for kind, tensors in tensors_of.items():
+                for name, t in tensors:
+                    if is_lazy(t) or all(storage.name for storage in self._storages(t)):
                         continue  # not there yet; or a tied weight, which keeps its first name
                     placed += self._label(t, kind, f"{path}.{name}", path)
                     if t.grad is not None:

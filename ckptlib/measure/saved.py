@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
+from ..torch_internals import next_sequence_number, sequence_number, tree_leaves
 from .events import Storage
-from .storages import check_unchanged, plain_parts
+from .storages import check_unchanged, plain_parts, version
 from .table import Table
 from .trace import Recorder, recording
 
@@ -99,7 +99,7 @@ class _Ticket:
     __slots__ = ("tensor", "version", "node", "module", "__weakref__")
 
     def __init__(self, tensor: Tensor, node: int, module: str):
-        self.tensor, self.version, self.node, self.module = tensor, tensor._version, node, module
+        self.tensor, self.version, self.node, self.module = tensor, version(tensor), node, module
 
 
 class _Keeper:
@@ -110,7 +110,7 @@ class _Keeper:
     def pack(self, tensor: Tensor) -> _Ticket:
         # The node that saves has just taken its sequence number; its name is only known once the graph is complete.
         # Detached: an output that hangs on its own node would be a cycle that nobody can break.
-        ticket = _Ticket(tensor.detach(), torch._C._autograd._get_sequence_nr() - 1, self.recorder.module())
+        ticket = _Ticket(tensor.detach(), next_sequence_number() - 1, self.recorder.module())
         self.tickets.append(weakref.ref(ticket))
         return ticket
 
@@ -148,7 +148,7 @@ def _node_names(result: Any) -> dict[int, str]:
     names, seen = {}, set(nodes)
     while nodes:
         node = nodes.pop()
-        names[node._sequence_nr()] = node.name()
+        names[sequence_number(node)] = node.name()
         following = {n for n, _ in node.next_functions if n is not None} - seen
         seen |= following
         nodes += following

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from ..torch_internals import current_graph_task, current_node, next_sequence_number, sequence_number
 from .frames import called_by_engine, in_optimizer_step
 
 
@@ -49,7 +50,7 @@ class Scope:
             self._optimizers = 0  # a step that raised does not say that it has ended
         if self._optimizers and not self._stack:  # also inside backward, if a hook takes the step
             return "optimizer"
-        task = torch._C._current_graph_task_id()
+        task = current_graph_task()
         if task != -1:
             return "recompute" if self._recomputing(task) else "backward"
         return "forward"
@@ -82,12 +83,12 @@ class Scope:
         if self._stack:
             path = self._stack[-1]
             # A node takes its sequence number just before its kernel runs, so the newest number is this op's.
-            self._module_of_node.setdefault(torch._C._autograd._get_sequence_nr() - 1, path)
+            self._module_of_node.setdefault(next_sequence_number() - 1, path)
             return path
-        if torch._C._current_graph_task_id() == -1:
+        if current_graph_task() == -1:
             return ""
-        node = torch._C._current_autograd_node()
-        return self._module_of_node.get(node._sequence_nr(), "") if node is not None else ""
+        node = current_node()
+        return self._module_of_node.get(sequence_number(node), "") if node is not None else ""
 
     def path(self, module: nn.Module) -> str:
         return self._paths.get(module, type(module).__name__)

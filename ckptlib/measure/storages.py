@@ -7,21 +7,29 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from ..torch_internals import (
+    get_unwrapped,
+    is_functorch_wrapped_tensor,
+    is_traceable_wrapper_subclass,
+    sparse_indices,
+    sparse_values,
+    version_counter,
+    without_python_dispatch,
+)
 
 _SPARSE_PARTS = {
-    torch.sparse_coo: ("_indices", "_values"),
-    torch.sparse_csr: ("crow_indices", "col_indices", "values"),
-    torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
-    torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
-    torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
+    torch.sparse_coo: (sparse_indices, sparse_values),
+    torch.sparse_csr: (Tensor.crow_indices, Tensor.col_indices, Tensor.values),
+    torch.sparse_csc: (Tensor.ccol_indices, Tensor.row_indices, Tensor.values),
+    torch.sparse_bsr: (Tensor.crow_indices, Tensor.col_indices, Tensor.values),
+    torch.sparse_bsc: (Tensor.ccol_indices, Tensor.row_indices, Tensor.values),
 }
 
 
 def version(x: Tensor) -> int:
     """How often x was written to, as far as torch counts: it does not for tensors made in inference mode."""
-    return 0 if x.is_inference() else x._version
+    return 0 if x.is_inference() else version_counter(x)
 
 
 def check_unchanged(tensor: Tensor, then: int, what: str = "a tensor") -> None:
@@ -45,8 +53,8 @@ def plain_parts(t: Tensor) -> list[Tensor]:
     if t.layout is torch.strided:
         return [t]
     if t.layout in _SPARSE_PARTS:
-        with torch._C._DisableTorchDispatch():  # looking must not be recorded as an op
-            return [getattr(t.detach(), part)() for part in _SPARSE_PARTS[t.layout]]
+        with without_python_dispatch():  # looking must not be recorded as an op
+            return [part(t.detach()) for part in _SPARSE_PARTS[t.layout]]
     raise TypeError(f"cannot count the bytes of a tensor with layout {t.layout}: its memory is the backend's own")
 
 

@@ -10,11 +10,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C._profiler import _RecordFunctionFast
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
+from ..torch_internals import (
+    CalledDirectly,
+    FakeTensorMode,
+    TorchDispatchMode,
+    dispatch_modes,
+    fakes_by_id,
+    next_sequence_number,
+    profiler_range,
+    storage_address,
+)
 from .engine import Gradients
 from .events import Event, Op, Storage, TensorMeta, Trace
 from .fakes import Reals, is_plain_real, keep_storage, refuse_trainable_reals, returned, warn_if_unknown
@@ -65,13 +72,13 @@ def recording(fake: bool = False, **options: Any) -> Iterator[Recorder]:
 
 
 def _current() -> Recorder | None:
-    for mode in _get_current_dispatch_mode_stack():
+    for mode in dispatch_modes():
         if isinstance(mode, Recorder):
             return mode
     return None
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(CalledDirectly, TorchDispatchMode):
     """Sees every op below autograd. A storage is new if no op saw it before; a weak reference tells when it dies."""
 
     def __init__(
@@ -96,10 +103,6 @@ class Recorder(TorchDispatchMode):
         self._scope = Scope(lambda: _current() is self, self._root_called, self._roles.optimizer_stepped)
         self._scope.start()
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # or torch would wrap every call below, and import its compiler to do so
-
     def close(self) -> None:
         """Remove every hook. What is still alive is left without a free: it outlives the trace."""
         self._scope.stop()
@@ -123,7 +126,7 @@ class Recorder(TorchDispatchMode):
             kwargs=self._describe(kwargs),
             module=self.module(),
             phase=self._scope.phase(),
-            node=torch._C._autograd._get_sequence_nr() - 1,
+            node=next_sequence_number() - 1,
         )
         if self._on_backward and op.phase in ("backward", "recompute"):
             self._on_backward, notify = None, self._on_backward
@@ -132,7 +135,7 @@ class Recorder(TorchDispatchMode):
         self._op, self._phase = op.index, op.phase
         self._event("op", -1)
         try:
-            with _RecordFunctionFast(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
+            with profiler_range(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
                 out = func(*args, **kwargs)
             if self._fake and func not in _LIFTS:
                 keep_storage(func, args, out)
@@ -144,7 +147,7 @@ class Recorder(TorchDispatchMode):
         finally:
             self._op = -1
         if self._fake:  # torch keeps weak references to fake tensors here, and refuses model.to(dtype) because of them
-            self._fake.fake_tensor_converter.meta_converter.tensor_memo.clear()
+            fakes_by_id(self._fake.fake_tensor_converter).clear()
         return out
 
     def module(self) -> str:
@@ -192,9 +195,9 @@ class Recorder(TorchDispatchMode):
 
     def _see(self, t: Tensor, made_by: Op | None) -> int:
         storage = t.untyped_storage()
-        index = self._index.get(storage._cdata)
+        index = self._index.get(storage_address(storage))
         if index is not None and self.trace.storages[index].nbytes != storage.nbytes():  # resized in place
-            self._free(index, storage._cdata)
+            self._free(index, storage_address(storage))
             index = self._add(t, storage, made_by, new=True)
         if index is None:
             index = self._add(t, storage, made_by, new=made_by is not None)
@@ -205,7 +208,7 @@ class Recorder(TorchDispatchMode):
         return index
 
     def _add(self, t: Tensor, storage: torch.UntypedStorage, made_by: Op | None, new: bool) -> int:
-        index, address = len(self.trace.storages), storage._cdata
+        index, address = len(self.trace.storages), storage_address(storage)
         phase = made_by.phase if made_by else self._scope.phase()
         record = Storage(
             index=index,

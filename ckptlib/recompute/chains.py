@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from ..errors import CkptError
+from ..measure.storages import version
+from ..torch_internals import tree_leaves
 
 Given = tuple[tuple, dict]  # what a block is given besides its tensor: a mask perhaps
 
@@ -125,8 +126,8 @@ def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_Call]:
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
             nonlocal moment
             moment += 1
-            version = args[0]._version if args and isinstance(args[0], Tensor) else 0
-            under_way.append(_Call(path, module, args, kwargs, moment, version))
+            written = version(args[0]) if args and isinstance(args[0], Tensor) else 0
+            under_way.append(_Call(path, module, args, kwargs, moment, written))
             calls.append(under_way[-1])
 
         return hook
@@ -135,7 +136,7 @@ def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_Call]:
         nonlocal moment
         moment += 1
         call = under_way.pop()
-        call.end, call.out, call.out_version = moment, out, out._version if isinstance(out, Tensor) else 0
+        call.end, call.out, call.out_version = moment, out, version(out) if isinstance(out, Tensor) else 0
 
     handles = []
     for path, module in model.named_modules():

@@ -16,10 +16,20 @@ from typing import Any
 import torch
 import torch.utils.checkpoint as theirs
 from torch import Tensor
-from torch._C._autograd import SavedTensor, _make_saved_tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import CheckpointError, noop_context_fn
 
+from ..torch_internals import (
+    SavedTensor,
+    at_end_of_backward,
+    backward_visits_all_leaves,
+    current_graph_task,
+    debug_setting,
+    early_stop_setting,
+    graph_exec_group,
+    make_saved_tensor,
+    not_compiled,
+)
 from .determinism import FINGERPRINTS, DebugLog, different_number, different_tensors, too_many
 from .surroundings import Surroundings, accelerator_awake
 
@@ -44,7 +54,7 @@ class CheckpointFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *dys: Tensor | None) -> tuple:
-        if not torch.autograd._is_checkpoint_valid():
+        if not backward_visits_all_leaves():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with "
                 ".grad() or passing an `inputs` parameter to .backward(): the weights "
@@ -115,20 +125,20 @@ def checkpoint(
         raise ValueError("Passing `context_fn` or `debug` or 'values' is only supported when use_reentrant=False.")
     if torch.is_grad_enabled() and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
-    return _apply(function, preserve_rng_state, *args)
+    return _reentrant(function, preserve_rng_state, *args)
 
 
-@torch._disable_dynamo
-def _apply(*args: Any) -> Any:
+@not_compiled
+def _reentrant(*args: Any) -> Any:
     return CheckpointFunction.apply(*args)
 
 
-@torch._disable_dynamo
+@not_compiled
 def _with_hooks(fn, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop) -> Any:
-    if theirs._checkpoint_debug_enabled is not None:  # set_checkpoint_debug_enabled is in force
-        debug = theirs._checkpoint_debug_enabled
-    if theirs._enable_checkpoint_early_stop is not None:  # set_checkpoint_early_stop is in force
-        early_stop = theirs._enable_checkpoint_early_stop
+    if (setting := debug_setting(theirs)) is not None:  # set_checkpoint_debug_enabled is in force
+        debug = setting
+    if (setting := early_stop_setting(theirs)) is not None:  # set_checkpoint_early_stop is in force
+        early_stop = setting
     if debug and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     log = DebugLog() if debug else None
@@ -179,7 +189,7 @@ class _Segment:
     def __init__(self, fn, args, kwargs, surroundings, context, fingerprint, early_stop, log) -> None:
         self.fn, self.kwargs, self.surroundings, self.context = fn, kwargs, surroundings, context
         self.fingerprint, self.early_stop, self.log = fingerprint, early_stop, log
-        self.inputs = [_make_saved_tensor(a, is_output=False) if isinstance(a, Tensor) else a for a in args]
+        self.inputs = [make_saved_tensor(a, is_output=False) if isinstance(a, Tensor) else a for a in args]
         self.slots: list[weakref.ref[_Slot]] = []  # in the order in which autograd saved
         self.fingerprints: list[tuple | None] = []  # one for each slot
         self.done: set[Any] = set()  # the backward passes it was recomputed for
@@ -192,7 +202,7 @@ class _Segment:
         return slot
 
     def unpack(self, slot: _Slot) -> Tensor:
-        group, task = torch._C._get_graph_exec_group(), torch._C._current_graph_task_id()
+        group, task = graph_exec_group(), current_graph_task()
         key = group or (task if task != -1 else object())  # no backward under way: someone looks at a node by hand
         try:
             if key not in self.done:
@@ -225,7 +235,7 @@ class _Segment:
                 if (segment := me()) is not None:
                     segment.forget(key)
 
-            torch.autograd.Variable._execution_engine.queue_callback(ended)
+            at_end_of_backward(ended)
         args = [a.unpack() if isinstance(a, SavedTensor) else a for a in self.inputs]
         replay = _Replay(self, key)
         try:
@@ -243,7 +253,7 @@ class _Segment:
                 slot.tensors.pop(key, None)
 
 
-@torch._disable_dynamo  # a backward inside a compiled function would have this compiled, and save other tensors
+@not_compiled  # a backward inside a compiled function would have this compiled, and save other tensors
 def _run_eagerly(segment: _Segment, args: list) -> None:
     with segment.surroundings.again(), segment.context:
         segment.fn(*args, **segment.kwargs)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
 
 from ..errors import CkptError
 from ..measure.hooks import Watch, watch
 from ..measure.table import Table
+from ..torch_internals import AnyDropout, tree_leaves, tree_map
 from .surroundings import CPU, accelerators_in_use, rng_states, set_rng_states
 
 WHY = {
@@ -167,7 +167,7 @@ def _compare(model: nn.Module, a: _Run, b: _Run) -> Iterator[Finding]:
     parameters = [name for name, _ in model.named_parameters()]
     names = [f"input {i}" for i in range(len(a.gradients) - len(parameters))] + parameters
     rng_same = all(torch.equal(s, t) for (_, s), (_, t) in zip(a.rng, b.rng, strict=True))
-    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p for m in model.modules()) or not rng_same
+    random = any(isinstance(m, AnyDropout) and m.p for m in model.modules()) or not rng_same
     known = "untrained" if all(h is None for h in b.gradients) else None
     known = known or ("first" if any(f.verdict == "differs" for f in outputs) else None)
     for name, g, h in zip(names, a.gradients, b.gradients, strict=True):

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..errors import CkptError
 from ..measure.storages import check_unchanged, plain_parts, tensors_in, version
+from ..torch_internals import FakeTensor, current_graph_task, without_python_dispatch
 from .chains import _Given
 from .schedule import BACKWARD, FORWARDS, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
 from .surroundings import Surroundings, rng_states
@@ -185,7 +185,7 @@ class Run:
             raise CkptError(once)
         while stage not in self.contents:
             self._do(self.actions[self.next])
-        found, now = self.contents[stage][number], torch._C._current_graph_task_id()
+        found, now = self.contents[stage][number], current_graph_task()
         if found == now:
             raise CkptError(
                 f"stage {stage} asked twice for a tensor it saved. In an autograd.Function of yours, read "
@@ -205,7 +205,7 @@ def _same(a: Tensor, b: Tensor) -> bool:
     """Equal in every value; fake tensors have none to compare, and count as changed."""
     if isinstance(a, FakeTensor):
         return False
-    with torch._C._DisableTorchDispatch():  # the generator's state is real even where all others are fake
+    with without_python_dispatch():  # the generator's state is real even where all others are fake
         return all(torch.equal(old, new) for old, new in zip(plain_parts(a), plain_parts(b), strict=True))
 
 
@@ -221,8 +221,7 @@ class _Before:
         self.buffers = [
             (module, name, buffer.clone())
             for module in modules
-            for name, buffer in module._buffers.items()
-            if buffer is not None
+            for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False)
         ]
 
     def forget_the_unchanged(self) -> None:
@@ -233,19 +232,19 @@ class _Before:
             self.surroundings.rng = []
         self.besides = [kept for kept in self.besides if not kept.changed]  # by the stage itself: as it pleases
         # By value: batch_norm writes its running statistics without counting up their version.
-        self.buffers = [(m, name, old) for m, name, old in self.buffers if not _same(m._buffers[name], old)]
+        self.buffers = [(m, name, old) for m, name, old in self.buffers if not _same(getattr(m, name), old)]
 
     @contextmanager
     def as_it_was(self) -> Iterator[None]:
-        now = [module._buffers[name] for module, name, _ in self.buffers]
+        now = [getattr(module, name) for module, name, _ in self.buffers]
         cached = torch.is_autocast_cache_enabled()
         try:
             for module, name, old in self.buffers:
-                module._buffers[name] = old.clone()
+                setattr(module, name, old.clone())
             with self.surroundings.again():
                 torch.set_autocast_cache_enabled(False)  # a weight cast without a graph must not be used with one
                 yield
         finally:
             torch.set_autocast_cache_enabled(cached)
             for (module, name, _), buffer in zip(self.buffers, now, strict=True):
-                module._buffers[name] = buffer
+                setattr(module, name, buffer)

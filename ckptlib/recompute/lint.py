@@ -13,6 +13,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from ..measure.hooks import Watch, watch
 from ..measure.table import Table
+from ..torch_internals import current_graph_task, forward_hooks, forward_pre_hooks
 from .lint_calls import CheckpointCall, Recorder, recorded_calls
 from .lint_source import from_source
 from .pitfalls import PITFALLS, Finding, updates_statistics
@@ -88,7 +89,7 @@ def lint(model: nn.Module | None = None, step: Callable[[], object] | None = Non
 
 def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], Exception | None, bool]:
     """What the run shows, what ended it early, and whether it came to a checkpoint at all."""
-    hooked = {m for m in model.modules() if m._forward_hooks or m._forward_pre_hooks} if model is not None else set()
+    hooked = {m for m in model.modules() if forward_hooks(m) or forward_pre_hooks(m)} if model is not None else set()
     error, autocast = None, _Autocast()
     with (
         recorded_calls(model) as recorder,
@@ -191,7 +192,7 @@ class _Autocast:
         def hook(name: str) -> Callable:
             def entered(module: nn.Module, args: tuple) -> None:
                 now = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
-                if torch._C._current_graph_task_id() == -1:
+                if current_graph_task() == -1:
                     self.first[name] = now
                 elif name in self.first and now != self.first[name]:
                     self.findings.append(Finding(12, name, f"autocast was {self.first[name]}, and {now} again"))

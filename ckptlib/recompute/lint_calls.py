@@ -15,12 +15,19 @@ import torch
 import torch.nn.functional as F
 import torch.utils.checkpoint as theirs
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
+from ..torch_internals import (
+    CachingMode,
+    StopRecomputation,
+    current_graph_task,
+    determinism_checks,
+    name_of,
+    tree_leaves,
+)
 from . import checkpoint as ours
 from . import determinism
 from .pitfalls import is_compiled
-from .selective import PolicyError, _Around
+from .selective import RECOMPUTE, SAVE, PolicyError, _Around
 
 FOLLOWED = ("batch_norm", "instance_norm", "rrelu")  # functions that save what their kernel writes later
 
@@ -95,7 +102,7 @@ class Recorder:
                 return original(*args, **kwargs)
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            options, again = given.arguments, torch._C._current_graph_task_id() != -1
+            options, again = given.arguments, current_graph_task() != -1
             if not options.get("training", options.get("use_input_stats")):
                 return original(*args, **kwargs)
             if again and options.get("running_mean") is not None and options["momentum"]:
@@ -103,7 +110,7 @@ class Recorder:
             self.inside = name
             try:
                 return original(*args, **kwargs)
-            except (ours._Stop, theirs._StopRecomputationError):
+            except (ours._Stop, StopRecomputation):
                 self.undrawn += name == "rrelu" and not options["inplace"]  # in place, the last one saved is the result
                 raise
             finally:
@@ -124,7 +131,7 @@ class Recorder:
         # A checkpoint inside a recomputation was seen in its first run already. One without gradients is evaluation,
         # unless it is inside a reentrant one, which switches them off.
         trains = torch.is_grad_enabled() or (reentrant and self.depth > 0)
-        if torch._C._current_graph_task_id() == -1 and trains:
+        if current_graph_task() == -1 and trains:
             self.calls.append(call)
         before = torch.get_rng_state()
         self.depth += 1
@@ -142,7 +149,7 @@ class Recorder:
         def listening() -> tuple:
             first, second = context_fn()
             mode = first.mode if isinstance(first, _Around) else first
-            if isinstance(mode, theirs._CachingTorchDispatchMode):
+            if isinstance(mode, CachingMode):
                 policy = mode.policy_fn
 
                 def heard(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -151,7 +158,7 @@ class Recorder:
                     except PolicyError:
                         call.policy.clear()  # cut short: what it answered so far is not what it would have saved
                         raise
-                    call.policy[theirs._policy_from_bool(answer) if isinstance(answer, bool) else answer] += 1
+                    call.policy[(SAVE if answer else RECOMPUTE) if isinstance(answer, bool) else answer] += 1
                     return answer
 
                 mode.policy_fn = heard
@@ -176,8 +183,8 @@ class Recorder:
 def recorded_calls(model: nn.Module | None) -> Iterator[Recorder]:
     """Every call of checkpoint in the block. Non-reentrant ones check values: a second run that differs is an error."""
     recorder = Recorder(model)
-    generator, function = theirs._checkpoint_without_reentrant_generator, theirs.CheckpointFunction
-    hooked, apply = ours._with_hooks, ours._apply
+    generator, function = getattr(theirs, name_of("checkpoint_generator")), theirs.CheckpointFunction
+    hooked, apply = ours._with_hooks, ours._reentrant
 
     def their_hooks(fn, preserve, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
         with recorder.noted(fn, False, preserve, args, kwargs) as call:
@@ -197,11 +204,11 @@ def recorded_calls(model: nn.Module | None) -> Iterator[Recorder]:
 
     with ExitStack() as stack:
         for patch in (
-            mock.patch.object(theirs, "_checkpoint_without_reentrant_generator", their_hooks),
+            mock.patch.object(theirs, name_of("checkpoint_generator"), their_hooks),
             mock.patch.object(theirs, "CheckpointFunction", SimpleNamespace(apply=reentrant(function.apply))),
             mock.patch.object(ours, "_with_hooks", our_hooks),
-            mock.patch.object(ours, "_apply", reentrant(apply)),
-            mock.patch.dict(theirs._allowed_determinism_checks_to_fns, {"default": recorder.fingerprint}),
+            mock.patch.object(ours, "_reentrant", reentrant(apply)),
+            mock.patch.dict(determinism_checks, {"default": recorder.fingerprint}),
             mock.patch.dict(ours.FINGERPRINTS, {"default": recorder.fingerprint}),
             *(mock.patch.object(F, name, recorder.followed(name)) for name in FOLLOWED),
         ):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from torch import nn
 
+from ..torch_internals import AnyDropout
 from .pitfalls import Finding, is_compiled, updates_statistics
 
 
@@ -22,7 +23,7 @@ def from_source(model: nn.Module) -> Iterator[Finding]:
     if not calls:
         return
     inside = _inside(modules)
-    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p for m in inside)
+    random = any(isinstance(m, AnyDropout) and m.p for m in inside)
     for where, call in calls:
         options = {k.arg: k.value.value if isinstance(k.value, ast.Constant) else ... for k in call.keywords}
         yield from _from_call(where, call, options, random)
@@ -32,7 +33,7 @@ def from_source(model: nn.Module) -> Iterator[Finding]:
         if updates_statistics(m):
             yield Finding(4, type(m).__name__, "in a model that checkpoints: if a checkpoint is around it")
         if is_compiled(m):
-            yield Finding(12, type(m._orig_mod).__name__, "compiled, in a model that checkpoints")
+            yield Finding(12, type(next(m.children())).__name__, "compiled, in a model that checkpoints")
 
 
 def _from_call(where: str, call: ast.Call, options: dict, random: bool) -> Iterator[Finding]:

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._subclasses import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import SAC_IGNORED_OPS
 from torch.utils.flop_counter import flop_registry
 
 from ..measure.storages import tensors_in
+from ..torch_internals import FakeTensor, FakeTensorMode, TorchDispatchMode, storage_address
 
 
 class Cost(NamedTuple):
@@ -30,7 +29,7 @@ def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
     """Every op that a policy is asked about when `segment(*args)` runs. Nothing is computed."""
     recorder = _Costs()
     fake = FakeTensorMode(allow_non_fake_inputs=True)
-    inside = any(isinstance(t, torch._subclasses.FakeTensor) for t in tensors_in(args))
+    inside = any(isinstance(t, FakeTensor) for t in tensors_in(args))
     saving = saved_tensors_hooks(recorder.save, lambda tensor: tensor)
     with torch.random.fork_rng(), nullcontext() if inside else fake, recorder, saving:
         segment(*args if inside else [fake.from_tensor(a) if isinstance(a, Tensor) else a for a in args])
@@ -57,12 +56,12 @@ class _Costs(TorchDispatchMode):
 
 def storage_bytes(out: Any) -> int:
     """The bytes that keeping `out` keeps: views of one storage count once."""
-    return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors_in(out)}.values())
+    return sum({storage_address(t.untyped_storage()): t.untyped_storage().nbytes() for t in tensors_in(out)}.values())
 
 
 def op_flops(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     """By torch's own formulas, and for the CPU's fused attention, for which torch has none, as for CUDA's."""
-    packet = getattr(func, "_overloadpacket", func)
+    packet = getattr(func, "overloadpacket", func)
     if packet is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
         packet = torch.ops.aten._scaled_dot_product_flash_attention
         kwargs = {}

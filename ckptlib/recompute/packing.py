@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from ..measure.storages import version
 from ..measure.table import Table, mib
+from ..torch_internals import is_traceable_wrapper_subclass, not_compiled, storage_address, storage_from_weak, view_base
 from .stores import Disk, Host, Narrow, Packed, Quantized
 
 
@@ -61,7 +62,7 @@ class Packing(saved_tensors_hooks):
         self.saved = self.kept = self.moved_out = self.moved_in = self.storages = 0
         self._seen: dict[tuple, tuple[StorageWeakRef, weakref.ref[_Waiting]]] = {}
 
-    @torch._disable_dynamo
+    @not_compiled
     def __enter__(self) -> Packing:
         if self._open:
             raise RuntimeError(f"{self.name} is in use already, around this block or in a thread: make one for each")
@@ -70,7 +71,7 @@ class Packing(saved_tensors_hooks):
         self._open = True
         return self
 
-    @torch._disable_dynamo
+    @not_compiled
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         self._open = False
@@ -81,10 +82,9 @@ class Packing(saved_tensors_hooks):
         self.store.close(failed)
         self._seen.clear()
 
-    @torch._disable_dynamo
+    @not_compiled
     def _pack(self, tensor: Tensor) -> _View | _Unchanged:
-        base = tensor if tensor._base is None else tensor._base
-        if isinstance(base, nn.Parameter):
+        if isinstance(tensor, nn.Parameter) or isinstance(view_base(tensor), nn.Parameter):
             return _Unchanged(tensor)
         if tensor.layout is not torch.strided or is_traceable_wrapper_subclass(tensor):
             kind = f"{type(tensor).__name__} of layout {tensor.layout}"
@@ -92,7 +92,7 @@ class Packing(saved_tensors_hooks):
         tensor = tensor.detach().resolve_conj().resolve_neg()
         storage = tensor.untyped_storage()
         # A weak reference keeps a dead storage's address taken; the version tells of changes.
-        key = (storage._cdata, tensor._version, tensor.dtype)
+        key = (storage_address(storage), version(tensor), tensor.dtype)
         waiting = self._seen[key][1]() if key in self._seen else None
         if waiting is None:
             waiting = self._pack_storage(tensor, storage.nbytes())
@@ -110,7 +110,7 @@ class Packing(saved_tensors_hooks):
         self.moved_out += packed.moved if packed else 0
         return _Waiting(packed, tensor.device)
 
-    @torch._disable_dynamo
+    @not_compiled
     def _unpack(self, saved: _View | _Unchanged) -> Tensor:
         if isinstance(saved, _Unchanged):
             return saved.tensor()
@@ -154,7 +154,7 @@ class _Waiting:
     def flat(self) -> Tensor | None:
         if self.back is None or self.back[0].expired():
             return None
-        storage = torch.UntypedStorage._new_with_weak_ptr(self.back[0].cdata)
+        storage = storage_from_weak(self.back[0].cdata)
         return storage and torch.empty(0, dtype=self.back[1], device=self.device).set_(storage)
 
 
@@ -170,11 +170,11 @@ class _Unchanged:
     """A saved tensor that is not packed. With hooks in place torch no longer notices in-place changes, so we do."""
 
     def __init__(self, tensor: Tensor, waiting: _Waiting | None = None):
-        self._tensor, self._version = tensor.detach(), tensor._version
+        self._tensor, self._version = tensor.detach(), version(tensor)
         self._waiting = waiting  # so that the storage is known, and counts once, as long as it is needed
 
     def tensor(self) -> Tensor:
-        if self._tensor._version != self._version:
+        if version(self._tensor) != self._version:
             raise RuntimeError(
                 f"a tensor of shape {tuple(self._tensor.shape)} that backward needs was changed in place after it was "
                 "saved. The likeliest mistake: optimizer.step() between forward and backward"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 from torch import nn
+
+from ..torch_internals import AnyBatchNorm
 
 PITFALLS = {
     1: ("nothing is trained", "use_reentrant=False, or an input that requires a gradient"),
@@ -34,10 +37,15 @@ class Finding(NamedTuple):
 
 def updates_statistics(module: nn.Module) -> bool:
     """Does a forward of this module change its buffers? BatchNorm's does, in training."""
-    if not isinstance(module, nn.modules.batchnorm._NormBase):
+    if not isinstance(module, AnyBatchNorm):
         return False
     return module.training and module.track_running_stats and module.momentum != 0
 
 
 def is_compiled(module: nn.Module) -> bool:
-    return isinstance(getattr(module, "_orig_mod", None), nn.Module)  # what torch.compile(module) returns
+    """Is this what torch.compile(module) returns?"""
+    if "torch._dynamo" not in sys.modules:
+        return False  # nothing is: do not import the compiler, in seconds, to ask
+    from ..torch_internals import OptimizedModule
+
+    return isinstance(module, OptimizedModule)

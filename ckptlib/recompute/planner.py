@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import CkptError
 from ..measure.storages import version
+from ..torch_internals import name_of
 from .chains import Chain, find_chain, given
 from .costs import Costs
 from .execute import Run, execute
@@ -24,7 +25,7 @@ _LIKELY = (
     "The plan is for blocks that run one after the other, as they did when it was made. Does the model leave out "
     "blocks, at random or for some inputs (layer drop, early exit), or run some of them under no_grad?"
 )
-_CALL = "_compiled_call_impl"  # nn.Module's place for what runs when it is called: module.compile() sets it
+_CALL = name_of("compiled_call")  # nn.Module's place for what runs when it is called: module.compile() sets it
 
 
 @dataclass

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torch import Tensor
-from torch._subclasses import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from ..measure.measurement import measure
 from ..measure.storages import storages_of, tensors_in
 from ..measure.table import Table, mib
+from ..torch_internals import FakeTensorMode, TorchDispatchMode, storage_address
 from .op_costs import op_flops
 from .selective import Policy, selective
 
@@ -102,7 +101,8 @@ def _kept(build: Callable, name: str, make: Any) -> int:
 
         def step() -> Any:
             out = _run(segment, args, name, policy)
-            outputs.append(sum({s._cdata: s.nbytes() for t in tensors_in(out) for s in storages_of(t)}.values()))
+            storages = {storage_address(s): s for t in tensors_in(out) for s in storages_of(t)}
+            outputs.append(sum(s.nbytes() for s in storages.values()))
             return out
 
         return step

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 from tqdm.auto import tqdm
 
 from ..errors import CkptError
 from ..measure.storages import plain_parts, storages_of
 from ..measure.trace import Recorder, recording
+from ..torch_internals import FakeTensor, TorchDispatchMode
 from .chains import Chain, buffers_restored, find_chain
 from .costs import Costs
 from .execute import call_stage

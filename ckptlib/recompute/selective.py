@@ -15,12 +15,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, create_selective_checkpoint_contexts
 
 from ..errors import CkptError
 from ..measure.storages import tensors_in
+from ..torch_internals import (
+    HigherOrderOperator,
+    OpOverload,
+    OpOverloadPacket,
+    TorchDispatchMode,
+    schema,
+    storage_address,
+)
 from .op_costs import Cost, segment_costs, storage_bytes
 
 SAVE, RECOMPUTE = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE
@@ -116,7 +122,7 @@ def _draws(op: Any, args: tuple, kwargs: dict) -> bool:
     """Whether the op takes random numbers. Fused attention is tagged so, too, but draws for its dropout alone."""
     if torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ()):
         return False
-    arguments = op._schema.arguments
+    arguments = schema(op).arguments
     given = {a.name: a.default_value for a in arguments} | dict(zip((a.name for a in arguments), args, strict=False))
     return (given | kwargs).get("dropout_p") != 0
 
@@ -225,8 +231,8 @@ class _ByModule(Policy):
 
 
 def _is_view(out: Any, args: tuple) -> bool:
-    given = {t.untyped_storage()._cdata for t in tensors_in(args)}
-    return any(t.untyped_storage()._cdata in given for t in tensors_in(out))
+    given = {storage_address(t.untyped_storage()) for t in tensors_in(args)}
+    return any(storage_address(t.untyped_storage()) in given for t in tensors_in(out))
 
 
 # ---- by budget ------------------------------------------------------------------------------------------------------

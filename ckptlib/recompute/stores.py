@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 
 from ..errors import CkptError
 from ..measure.cuda.dispatch.host import copying_to
+from ..torch_internals import FakeTensor
 
 
 class OffloadError(CkptError):

@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import _get_current_function_mode_stack
-from torch.utils._device import DeviceContext
-from torch.utils._pytree import tree_leaves
+
+from ..torch_internals import DeviceContext, function_modes, tree_leaves
 
 CPU = torch.device("cpu")
 
@@ -18,7 +17,8 @@ CPU = torch.device("cpu")
 def accelerator_awake() -> bool:
     """Has the current accelerator been used in this process? Asking does not wake it up."""
     current = torch.accelerator.current_accelerator()
-    return current is not None and getattr(torch.get_device_module(current), "_initialized", False)
+    module = None if current is None else torch.get_device_module(current)
+    return hasattr(module, "is_initialized") and module.is_initialized()  # MPS has no such function: it never sleeps
 
 
 def accelerators_in_use(values: Iterable[Any]) -> list[torch.device]:
@@ -64,7 +64,7 @@ def autocast_state(device_type: str) -> dict[str, Any]:
 
 def device_context() -> torch.device | None:
     """The device of the innermost `with torch.device(...)`, where factory functions put their tensors."""
-    modes = reversed(_get_current_function_mode_stack())
+    modes = reversed(function_modes())
     return next((mode.device for mode in modes if isinstance(mode, DeviceContext)), None)
 
 

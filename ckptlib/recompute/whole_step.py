@@ -11,13 +11,13 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..errors import CkptError
 from ..measure.cuda.allocator import CUDA_RULES, AllocatorRules
 from ..measure.cuda.dispatch.as_cuda import as_cuda
 from ..measure.cuda.presets import Gpu
 from ..measure.measurement import SIMULATED, Measurement, measure
+from ..torch_internals import FakeTensorMode
 from .builders import store_all
 from .chains import Chain, find_chain
 from .costs import Costs

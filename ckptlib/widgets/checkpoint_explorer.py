@@ -16,6 +16,7 @@ from .. import drawing
 from ..drawing import Drawing
 from ..measure.hooks import watch
 from ..recompute.checkpoint import checkpoint
+from ..torch_internals import current_graph_task
 
 PLAIN, OWN, JOINED = "no checkpoint", "a checkpoint of its own", "in the checkpoint of the block before"
 BLOCKS, ROWS, FEATURES = 4, 64, 64
@@ -64,7 +65,7 @@ def seen(choice: tuple[str, ...]) -> Seen:
 
     def name(label: str):
         def hook(module: nn.Module, args: tuple, out: Tensor) -> None:
-            if torch._C._current_graph_task_id() == -1:  # not again, in the recomputation
+            if current_graph_task() == -1:  # not again, in the recomputation
                 held.append(out)  # as long as it is alive, its address is its own
                 names[out.data_ptr()] = label
 

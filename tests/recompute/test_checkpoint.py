@@ -718,8 +718,12 @@ def accelerator(monkeypatch):
     """There is none here: a device module that keeps its state in an attribute stands in for it."""
 
     class Module:
-        _initialized = True
+        initialized = True
         state = torch.tensor([1])
+
+        @classmethod
+        def is_initialized(cls):
+            return cls.initialized
 
         @classmethod
         def get_rng_state(cls, device):
@@ -745,13 +749,13 @@ def test_the_state_of_an_accelerator_in_use_is_saved_and_restored(accelerator):
 
 def test_an_accelerator_first_used_inside_a_checkpoint_is_an_error(accelerator):
     def fn(x):
-        accelerator._initialized = True
+        accelerator.initialized = True
         return x.exp()
 
-    accelerator._initialized = False
+    accelerator.initialized = False
     with pytest.raises(RuntimeError, match="initialized in the forward pass of a Checkpoint"):
         safe(fn, inputs(3))
-    accelerator._initialized = False
+    accelerator.initialized = False
     safe(fn, inputs(3), preserve_rng_state=False)
 
 

@@ -14,12 +14,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils import _foreach_utils
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import DefaultDeviceType
 
+from ....torch_internals import (
+    CalledDirectly,
+    FakeTensor,
+    TorchDispatchMode,
+    foreach_types,
+    including_key,
+    privateuse1_name,
+    take_away,
+)
 from ..presets import DEFAULT, Gpu, preset
 from .autocast import Casts
 from .host import COPY, asks_for_overflow, copy_to, copying, is_host, run_on_host, runs_on_host
@@ -42,7 +48,7 @@ def as_cuda(gpu: str | Gpu = DEFAULT) -> Iterator[Cuda]:
         yield cuda
 
 
-class Cuda(TorchDispatchMode):
+class Cuda(CalledDirectly, TorchDispatchMode):
     """Stands below the tracer: runs what only CUDA can run, and keeps host tensors real."""
 
     def __init__(self, gpu: Gpu):
@@ -50,10 +56,6 @@ class Cuda(TorchDispatchMode):
         self.gpu = gpu
         self.casts = Casts()
         self.flipped: list[dict] = []  # parameter groups whose `foreach` we set for the step under way
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # or torch would wrap every call below, and import its compiler to do so
 
     def is_host(self, t: Tensor) -> bool:
         """Whether `t` would be in the host's memory: leave its storage out of the device's."""
@@ -121,7 +123,7 @@ def _installed(cuda: Cuda) -> Iterator[None]:
 
 
 def _install() -> None:
-    _undo.extend(library._destroy for library in register(_current))
+    _undo.extend(functools.partial(take_away, library) for library in register(_current))
     _undo.append(register_optimizer_step_pre_hook(_before_step).remove)
     _undo.append(register_optimizer_step_post_hook(_after_step).remove)
     # torch.autocast("cuda") and GradScaler("cuda") ask these two module functions whether to disable themselves, and
@@ -133,8 +135,8 @@ def _install() -> None:
     _undo.append(functools.partial(DefaultDeviceType.set_device_type, DefaultDeviceType.get_device_type()))
     DefaultDeviceType.set_device_type("cuda")
     # Fake parameters are of another type than torch.Tensor, which is all that clip_grad_norm_ asks for on a CPU.
-    _foreach_utils._foreach_supported_types.append(FakeTensor)
-    _undo.append(lambda: _foreach_utils._foreach_supported_types.remove(FakeTensor))
+    foreach_types.append(FakeTensor)
+    _undo.append(lambda: foreach_types.remove(FakeTensor))
 
 
 def _uninstall() -> None:
@@ -157,11 +159,11 @@ def _clear_casts(original: Callable[[], None]) -> None:
 @contextlib.contextmanager
 def _visited() -> Iterator[None]:
     """Let this thread's ops come by `as_cuda_paths`. Autograd hands the setting on to the threads of its backward."""
-    device = torch._C._get_privateuse1_backend_name()
+    device = privateuse1_name()
     before = torch.is_autocast_enabled(device)
     torch.set_autocast_enabled(device, True)
     try:
-        with torch._C._IncludeDispatchKeyGuard(OURS):
+        with including_key(OURS):
             yield
     finally:
         torch.set_autocast_enabled(device, before)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ....torch_internals import attention_priorities
 from ..presets import Gpu
 
 aten = torch.ops.aten
@@ -58,7 +59,7 @@ def backend(call: Attention, gpu: Gpu) -> str:
         2: ("efficient", torch.backends.cuda.mem_efficient_sdp_enabled(), _efficient_can),
         3: ("cudnn", torch.backends.cuda.cudnn_sdp_enabled(), _cudnn_can),
     }
-    for index in torch._C._get_sdp_priority_order():
+    for index in attention_priorities():
         name, enabled, can = rules.get(index, ("", False, _flash_can))
         if enabled and can(call, gpu):
             return name
@@ -143,7 +144,7 @@ def _math(call: Attention) -> Tensor:
     """
     low, q, k, v = call.q.dtype, call.q, call.k, call.v
     mask = additive(call.mask, low)
-    if low in HALVES and not torch._C._get_math_sdp_allow_fp16_bf16_reduction():
+    if low in HALVES and not torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed():
         q, k, v = q.float(), k.float(), v.float()
     root = math.sqrt(abs(call.scale) if call.scale is not None else 1 / math.sqrt(q.shape[-1]))
     q = aten.mul.Scalar(q, -root if call.scale is not None and call.scale < 0 else root)
@@ -156,7 +157,7 @@ def _math(call: Attention) -> Tensor:
     scores = torch.matmul(q, aten.mul.Scalar(k.transpose(-2, -1), root))  # (N, H, T, S)
     if mask is not None:
         scores.add_(mask)
-    weights = torch._safe_softmax(scores, -1)
+    weights = aten._safe_softmax(scores, -1)
     del q, k, scores, mask
     if call.dropout > 0:
         weights = torch.dropout(weights, call.dropout, True)

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from ....torch_internals import is_view, schema
+
 LOWER = """_convolution _convolution.deprecated conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
 conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm
 chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
@@ -66,7 +68,7 @@ class Casts:
             return type(x)(self.cast(y, dtype) for y in x)
         if not is_eligible(x) or x.dtype is dtype:
             return x
-        is_weight = x.dtype is torch.float32 and x.requires_grad and x.is_leaf and not x._is_view()
+        is_weight = x.dtype is torch.float32 and x.requires_grad and x.is_leaf and not is_view(x)
         if not (is_weight and dtype is self.dtype() and torch.is_autocast_cache_enabled()):
             return x.to(dtype)
         if x not in self._kept:
@@ -90,7 +92,7 @@ def recast(name: str, casts: Casts, low: torch.dtype, args: tuple, kw: dict, op:
         if name in FLOAT_OUT and not is_eligible(args[0]):
             return args, kw
         defaults = _NORM_DEFAULTS.get(name, {})
-        given = defaults | dict(zip((a.name for a in op._schema.arguments[1:]), args[1:], strict=False)) | kw
+        given = defaults | dict(zip((a.name for a in schema(op).arguments[1:]), args[1:], strict=False)) | kw
         if given.get("dtype") is None:
             given["dtype"] = torch.float32 if is_eligible(args[0]) else args[0].dtype
         return args[:1], given

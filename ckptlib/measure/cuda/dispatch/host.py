@@ -13,10 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import _disable_current_modes
 
+from ....torch_internals import storage_address, unset_fake_temporarily, without_dispatch_modes
 from ...frames import caller_module
 from ...storages import tensors_in
 
@@ -34,7 +33,7 @@ _host: dict[int, StorageWeakRef] = {}
 
 def is_host(t: Tensor) -> bool:
     """Whether `t` would be on the host in a CUDA program. False for everything made outside `as_cuda()`."""
-    return bool(_host) and t.layout is torch.strided and t.untyped_storage()._cdata in _host
+    return bool(_host) and t.layout is torch.strided and storage_address(t.untyped_storage()) in _host
 
 
 def mark_host(t: Tensor) -> Tensor:
@@ -43,7 +42,7 @@ def mark_host(t: Tensor) -> Tensor:
         for address in [address for address, ref in _host.items() if ref.expired()]:
             del _host[address]
     storage = t.untyped_storage()
-    _host[storage._cdata] = StorageWeakRef(storage)
+    _host[storage_address(storage)] = StorageWeakRef(storage)
     return t
 
 
@@ -72,7 +71,7 @@ def copy_to(place: str, func: Callable, args: tuple, kwargs: dict) -> Tensor:
 
 def host_scalar(dtype: torch.dtype = torch.int64) -> Tensor:
     """A new real scalar on the host, whatever modes are active: a seed that CUDA's kernels take from the CPU."""
-    with _disable_current_modes():
+    with without_dispatch_modes():
         return mark_host(torch.zeros((), dtype=dtype))
 
 

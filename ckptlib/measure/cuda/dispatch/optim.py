@@ -6,7 +6,8 @@ import sys
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
+
+from ....torch_internals import FakeTensor, name_of
 
 
 def would_be_foreach(optimizer: torch.optim.Optimizer, group: dict) -> bool:
@@ -14,7 +15,7 @@ def would_be_foreach(optimizer: torch.optim.Optimizer, group: dict) -> bool:
     if group.get("foreach", False) is not None or group.get("fused") is not None or group.get("differentiable"):
         return False
     kinds = [kind for kind in type(optimizer).__mro__ if kind not in (torch.optim.Optimizer, object)]
-    if not any(hasattr(sys.modules[kind.__module__], "_default_to_fused_or_foreach") for kind in kinds):
+    if not any(hasattr(sys.modules[kind.__module__], name_of("uses_foreach_by_default")) for kind in kinds):
         return False  # Adafactor, Muon, SparseAdam and LBFGS never ask
     if isinstance(optimizer, torch.optim.Adam) and isinstance(group["lr"], Tensor) and not group["capturable"]:
         return False

@@ -14,8 +14,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import DispatchKey, DispatchKeySet, _dispatch_keyset_full_after
 
+from ....torch_internals import (
+    DispatchKey,
+    DispatchKeySet,
+    excluding_keys,
+    has_kernel,
+    kernel_at,
+    keys_after,
+    op_names,
+    suggest_memory_format,
+)
 from ..presets import Gpu
 from .attention import Attention, attention
 from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
@@ -23,7 +32,7 @@ from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
 aten = torch.ops.aten
 KEY = "AutocastPrivateUse1"
 OURS = DispatchKey.AutocastPrivateUse1
-BELOW_AUTOCAST = _dispatch_keyset_full_after(DispatchKey.AutocastCPU)
+BELOW_AUTOCAST = keys_after(DispatchKey.AutocastCPU)
 _CPUS = DispatchKeySet(DispatchKey.AutocastCPU)
 _BOTH = _CPUS.add(OURS)
 HALVES = (torch.float16, torch.bfloat16)
@@ -36,7 +45,7 @@ class UnknownOnCuda(UserWarning):
 
 
 def register(current: Current) -> list[torch.library.Library]:
-    """Put every path in its place; `current()` tells the calling thread's GPU and casts. `_destroy` takes them away."""
+    """Put every path in its place; `current()` tells the calling thread's GPU and casts. `take_away` removes them."""
     fallback, library = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     fallback.fallback(torch.library.fallthrough_kernel, KEY)
     for name in LISTED.union(_cast_on_cpu(), PATHS):
@@ -47,8 +56,8 @@ def register(current: Current) -> list[torch.library.Library]:
 @functools.cache
 def _cast_on_cpu() -> frozenset[str]:
     """Ops in the lists of torch.autocast("cpu"): they come by so that those lists do not apply."""
-    names = (n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::"))
-    return frozenset(n[6:] for n in names if torch._C._dispatch_has_kernel_for_dispatch_key(n, "AutocastCPU"))
+    names = (n for n in op_names() if n.startswith("aten::"))
+    return frozenset(n[6:] for n in names if has_kernel(n, "AutocastCPU"))
 
 
 def _entry(name: str, current: Current) -> Path:
@@ -65,7 +74,7 @@ def _entry(name: str, current: Current) -> Path:
         if low is None or (name == "rms_norm" and gpu.torch_release < (2, 12)):  # pytorch#174824
             return path(gpu, plain, *args, **kw) if path else plain(*args, **kw)
         args, kw = recast(name, casts, low, args, kw, typed)
-        with casts.done(), torch._C._ExcludeDispatchKeyGuard(_CPUS):
+        with casts.done(), excluding_keys(_CPUS):
             if typed is not op:
                 return typed(*args, **kw)
             return path(gpu, plain, *args, **kw) if path else plain(*args, **kw)
@@ -80,7 +89,7 @@ def _op(name: str) -> Any:
 
 def below_autocast() -> Any:
     """A context for the inside of a kernel: nothing is cast there, and nothing comes by here."""
-    return torch._C._ExcludeDispatchKeyGuard(_BOTH)
+    return excluding_keys(_BOTH)
 
 
 # --- the paths ------------------------------------------------------------------------------------------------------
@@ -130,17 +139,17 @@ def _batch_norm(
     fits = fits and x.dim() >= 3 and x.dtype is not torch.bfloat16 and not (x.dtype in HALVES and dtypes == {x.dtype})
     if not (fits and 0 < x.numel() < 2**31 - 1 and x.shape[0] <= (880801 if training else 65535)):
         return plain(x, weight, bias, mean, var, training, momentum, eps, cudnn)
-    x = x.contiguous(memory_format=torch._prims_common.suggest_memory_format(x))
+    x = x.contiguous(memory_format=suggest_memory_format(x))
     return aten.cudnn_batch_norm(x, weight, bias, mean, var, training, momentum, eps)[0]
 
 
 def _rms_norm(gpu: Gpu, plain: Path, x: Tensor, shape: list[int], weight=None, eps: float | None = None) -> Tensor:
     """layer_norm.cpp `rms_norm_symint`: one kernel since 2.9, if input and weight agree in dtype."""
     agree = weight is None or weight.dtype is x.dtype
-    if gpu.torch_release < (2, 9) or not agree or torch._prims_common.suggest_memory_format(x) is torch.channels_last:
+    if gpu.torch_release < (2, 9) or not agree or suggest_memory_format(x) is torch.channels_last:
         return plain(x, shape, weight, eps)
     # The CPU build has no kernel for it, so its dispatcher would take it apart before autograd: name autograd's kernel.
-    return aten._fused_rms_norm.default._op_dk(DispatchKey.Autograd, x, shape, weight, eps)[0]
+    return kernel_at(aten._fused_rms_norm.default)(DispatchKey.Autograd, x, shape, weight, eps)[0]
 
 
 def _rnn(gpu: Gpu, plain: Path, *args: Any, **kw: Any) -> Any:

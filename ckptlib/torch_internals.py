@@ -1,0 +1,370 @@
+"""Which private parts of torch does the library use, and what for?
+
+A private part may change or go with any release, so the library touches none of them anywhere else: it imports the
+names of PARTS from here. A part is looked up when its name is first imported. If the installed torch does not have
+it, everything that does not need it still works, and whatever needs it raises NeedsTorch. `gone()` lists all of them.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from importlib import import_module
+from operator import attrgetter, methodcaller
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+
+from .errors import CkptError
+
+
+class NeedsTorch(CkptError):
+    """The installed torch does not have what was asked for: the message names the part and both releases."""
+
+
+class Part(NamedTuple):
+    """`where` is "module:name.name", and a name with "()" is called. That is the part, or has it as an attribute.
+
+    The name of an attribute's part is a function that reads it from an object; a method's calls it on one. Both are
+    written in C, since some are called several times for every op of a trace.
+    """
+
+    where: str
+    why: str  # "to ...", and why no public name of torch will do
+    attribute: str = ""
+    method: str = ""
+
+    def __str__(self) -> str:
+        return ".".join(filter(None, [self.where.replace(":", "."), self.attribute or self.method]))
+
+    def find(self) -> Any:
+        """The part, or what reads or calls it; AttributeError or ImportError if torch does not have it."""
+        module, _, path = self.where.partition(":")
+        found = reduce(_step, path.split(".") if path else (), import_module(module))
+        if self.attribute or self.method:
+            attrgetter(self.attribute or self.method)(found)
+            return attrgetter(self.attribute) if self.attribute else methodcaller(self.method)
+        return found
+
+
+def _step(thing: Any, name: str) -> Any:
+    return getattr(thing, name.removesuffix("()"))() if name.endswith("()") else getattr(thing, name)
+
+
+PARTS = {
+    # ---- the backward pass that is running --------------------------------------------------------------------------
+    "current_graph_task": Part(
+        "torch._C:_current_graph_task_id",
+        "to tell one backward pass from another, and from none, which is -1; hooks are not told in public",
+    ),
+    "current_node": Part(
+        "torch._C:_current_autograd_node", "to know whose formula is running; only hooks on a node know it in public"
+    ),
+    "sequence_number": Part(
+        "torch.autograd.graph:Node",
+        "to recognise a node that was made in forward; the Python object for a node is not always the same one",
+        method="_sequence_nr",
+    ),
+    "next_sequence_number": Part(
+        "torch._C._autograd:_get_sequence_nr", "to know the number of the node that is being made; no node exists yet"
+    ),
+    "graph_exec_group": Part(
+        "torch._C:_get_graph_exec_group",
+        "to take several calls of backward for one; GraphExecGroup does not say which is active",
+    ),
+    "at_end_of_backward": Part(
+        "torch.autograd:Variable._execution_engine.queue_callback",
+        "to free what this backward pass did not use; there is no public hook at its end",
+    ),
+    "backward_visits_all_leaves": Part(
+        "torch.autograd:_is_checkpoint_valid",
+        "to notice autograd.grad and backward(inputs=...); a Function's backward is not told in public",
+    ),
+    "engine_entry": Part(
+        "torch.autograd.graph:_engine_run_backward",
+        "to see in a stack of frames that autograd's engine called; the engine is C++ and has no frame of its own",
+    ),
+    # ---- saved tensors ----------------------------------------------------------------------------------------------
+    "SavedTensor": Part("torch._C._autograd:SavedTensor", "to recognise what make_saved_tensor returns"),
+    "make_saved_tensor": Part(
+        "torch._C._autograd:_make_saved_tensor",
+        "to keep a tensor as autograd would, through the hooks around it; in public, only an op can save",
+    ),
+    "newest_saved_tensor_hooks": Part(
+        "torch._C._autograd:_top_saved_tensors_default_hooks",
+        "to pass a tensor on to the hooks that were there before; in public, hooks can only be added",
+    ),
+    # ---- tensors and storages ---------------------------------------------------------------------------------------
+    "storage_address": Part(
+        "torch:UntypedStorage",
+        "to tell storages apart, fake ones too; their public data_ptr() is 0",
+        attribute="_cdata",
+    ),
+    "storage_from_weak": Part(
+        "torch:UntypedStorage._new_with_weak_ptr",
+        "to get back a storage that somebody still holds; StorageWeakRef tells that it is alive and does not return it",
+    ),
+    "version_counter": Part(
+        "torch:Tensor",
+        "to notice that a tensor was changed in place; in public, autograd only raises an error later",
+        attribute="_version",
+    ),
+    "view_base": Part("torch:Tensor", "to see that a view is a parameter's; no public name leads there", "_base"),
+    "is_view": Part("torch:Tensor", "to know what autocast caches: no view; no public name tells", method="_is_view"),
+    "holders_of_tensor": Part(
+        "torch:Tensor",
+        "to know whether autograd's engine alone holds a gradient; Python's own count does not see C++",
+        method="_use_count",
+    ),
+    "holders_of_storage": Part(
+        "torch._C:_storage_Use_Count", "to know whether a gradient's memory is shared; as for holders_of_tensor"
+    ),
+    "sparse_indices": Part(
+        "torch:Tensor", "to count a sparse tensor's bytes; indices() refuses one with duplicates", method="_indices"
+    ),
+    "sparse_values": Part(
+        "torch:Tensor", "to count a sparse tensor's bytes; values() refuses one with duplicates", method="_values"
+    ),
+    "is_dense": Part(
+        "torch._prims_common:is_non_overlapping_and_dense_or_false",
+        "to know which gradients the engine adds in place; the C++ test of that name is not public in Python",
+    ),
+    "suggest_memory_format": Part(
+        "torch._prims_common:suggest_memory_format",
+        "to lay tensors out as cuDNN's kernels get them; is_contiguous() does not settle ties as C++ does",
+    ),
+    "foreach_copy_": Part(
+        "torch:_foreach_copy_", "to copy all weights in one call, as mixed-precision optimizers do; foreach is private"
+    ),
+    "foreach_types": Part(
+        "torch.utils._foreach_utils:_foreach_supported_types",
+        "to have clip_grad_norm_ treat fake parameters as real ones; the list has no public name",
+    ),
+    "uses_foreach_by_default": Part(
+        "torch.optim.optimizer:_default_to_fused_or_foreach",
+        "to see which optimizers choose foreach on CUDA; none of them says so in public",
+    ),
+    "is_traceable_wrapper_subclass": Part(
+        "torch.utils._python_dispatch:is_traceable_wrapper_subclass",
+        "to look inside DTensor and its like; the protocol is documented, the question is not public",
+    ),
+    "is_functorch_wrapped_tensor": Part(
+        "torch._C._functorch:is_functorch_wrapped_tensor", "to see through torch.func; it hides its wrappers"
+    ),
+    "get_unwrapped": Part("torch._C._functorch:get_unwrapped", "to see through torch.func; it hides its wrappers"),
+    "tree_leaves": Part(
+        "torch.utils._pytree:tree_leaves", "to find tensors in nested containers; torch has no public module for them"
+    ),
+    "tree_map": Part("torch.utils._pytree:tree_map", "to change tensors in nested containers; as for tree_leaves"),
+    # ---- fake tensors -----------------------------------------------------------------------------------------------
+    "FakeTensor": Part(
+        "torch._subclasses.fake_tensor:FakeTensor", "to recognise a fake tensor; fake tensors have no public name"
+    ),
+    "FakeTensorMode": Part(
+        "torch._subclasses.fake_tensor:FakeTensorMode",
+        "to run a model without its memory; the meta device does not follow mixed devices, and has no public successor",
+    ),
+    "unset_fake_temporarily": Part(
+        "torch._subclasses.fake_tensor:unset_fake_temporarily",
+        "to run an op on the host for real; a mode cannot be suspended in public",
+    ),
+    "fakes_by_id": Part(
+        "torch._subclasses.fake_tensor:FakeTensorConverter()",
+        "to drop weak references that make model.to(dtype) fail; no public name leads there",
+        "meta_converter.tensor_memo",
+    ),
+    "DataDependentOutputException": Part(
+        "torch._subclasses.fake_tensor:DataDependentOutputException",
+        "to explain that a fake tensor has no values; the error has no public name",
+    ),
+    "DynamicOutputShapeException": Part(
+        "torch._subclasses.fake_tensor:DynamicOutputShapeException",
+        "to explain that a shape depends on values; the error has no public name",
+    ),
+    # ---- modes ------------------------------------------------------------------------------------------------------
+    "TorchDispatchMode": Part(
+        "torch.utils._python_dispatch:TorchDispatchMode",
+        "to see every op below autograd; documented for extenders of torch, under a private module",
+    ),
+    "skips_dynamo": Part(
+        "torch.utils._python_dispatch:TorchDispatchMode",
+        "to override it in CalledDirectly; there is no public way to opt out",
+        method="_should_skip_dynamo",
+    ),
+    "dispatch_modes": Part(
+        "torch.utils._python_dispatch:_get_current_dispatch_mode_stack",
+        "to find the trace that is running; in public, a mode is known to itself alone",
+    ),
+    "without_dispatch_modes": Part(
+        "torch.utils._python_dispatch:_disable_current_modes",
+        "to compute without being traced; a mode cannot be suspended in public",
+    ),
+    "without_python_dispatch": Part(
+        "torch._C:_DisableTorchDispatch",
+        "to look at a tensor without being traced; as without_dispatch_modes, at less cost",
+    ),
+    "function_modes": Part(
+        "torch.overrides:_get_current_function_mode_stack",
+        "to find the device of `with torch.device(...)`; get_default_device() does not tell it from the default",
+    ),
+    "DeviceContext": Part("torch.utils._device:DeviceContext", "to recognise that mode; as for function_modes"),
+    "not_compiled": Part(
+        "torch:_disable_dynamo",
+        "to keep a function out of torch.compile; the public torch.compiler.disable imports the compiler at once",
+    ),
+    "OptimizedModule": Part(
+        "torch._dynamo.eval_frame:OptimizedModule",
+        "to recognise what torch.compile(module) returns; its class has no public name",
+    ),
+    # ---- the dispatcher ---------------------------------------------------------------------------------------------
+    "OpOverload": Part("torch._ops:OpOverload", "to recognise an op; the classes of torch.ops have no public name"),
+    "OpOverloadPacket": Part("torch._ops:OpOverloadPacket", "to recognise an op without its overload; as OpOverload"),
+    "HigherOrderOperator": Part("torch._ops:HigherOrderOperator", "to recognise an op that takes functions"),
+    "schema": Part(
+        "torch:ops.aten.add.Tensor",
+        "to know an op's arguments by name and which it writes to; str(op) names the op alone",
+        "_schema",
+    ),
+    "kernel_at": Part(
+        "torch:ops.aten.add.Tensor",
+        "to call autograd's kernel where the dispatcher would go past it; an op offers redispatch(keys) in public",
+        "_op_dk",
+    ),
+    "DispatchKey": Part("torch._C:DispatchKey", "to take CUDA's way through the dispatcher; keys are private"),
+    "DispatchKeySet": Part("torch._C:DispatchKeySet", "to take CUDA's way through the dispatcher; keys are private"),
+    "keys_after": Part("torch._C:_dispatch_keyset_full_after", "to go on below a key; keys are private"),
+    "excluding_keys": Part("torch._C:_ExcludeDispatchKeyGuard", "to pass keys by in this thread; keys are private"),
+    "including_key": Part("torch._C:_IncludeDispatchKeyGuard", "to visit a key in this thread; keys are private"),
+    "op_names": Part("torch._C:_dispatch_get_all_op_names", "to find autocast's ops; no public list has them"),
+    "has_kernel": Part(
+        "torch._C:_dispatch_has_kernel_for_dispatch_key", "to find autocast's ops; no public list has them"
+    ),
+    "take_away": Part(
+        "torch.library:Library", "to undo what a library registered, at once; in public, it lasts", method="_destroy"
+    ),
+    "privateuse1_name": Part(
+        "torch._C:_get_privateuse1_backend_name",
+        "to switch on autocast for the spare device, whatever it was renamed to; only the renaming is public",
+    ),
+    "attention_priorities": Part(
+        "torch._C:_get_sdp_priority_order",
+        "to try attention's kernels in CUDA's order; torch.nn.attention sets it in public and does not tell it",
+    ),
+    # ---- checkpoints, modules ---------------------------------------------------------------------------------------
+    "debug_setting": Part(
+        "torch.utils.checkpoint",
+        "to obey set_checkpoint_debug_enabled; in public, it is set and not read",
+        "_checkpoint_debug_enabled",
+    ),
+    "early_stop_setting": Part(
+        "torch.utils.checkpoint",
+        "to obey set_checkpoint_early_stop; in public, it is set and not read",
+        "_enable_checkpoint_early_stop",
+    ),
+    "checkpoint_generator": Part(
+        "torch.utils.checkpoint:_checkpoint_without_reentrant_generator",
+        "to watch every call, under whatever name checkpoint was imported; it has no public hook",
+    ),
+    "determinism_checks": Part(
+        "torch.utils.checkpoint:_allowed_determinism_checks_to_fns",
+        "to compare values where torch compares shapes; the choice of checks is fixed in public",
+    ),
+    "StopRecomputation": Part(
+        "torch.utils.checkpoint:_StopRecomputationError", "to notice an early stop; the error has no public name"
+    ),
+    "CachingMode": Part(
+        "torch.utils.checkpoint:_CachingTorchDispatchMode",
+        "to hear what a policy answers; create_selective_checkpoint_contexts returns it without a name",
+    ),
+    "forward_hooks": Part(
+        "torch.nn:Module()", "to see that a module has hooks; in public, they are added and removed", "_forward_hooks"
+    ),
+    "forward_pre_hooks": Part(
+        "torch.nn:Module()", "to see that a module has hooks; as for forward_hooks", "_forward_pre_hooks"
+    ),
+    "module_call": Part(
+        "torch.nn:Module._call_impl",
+        "to find in a traceback the module that was being called; only its class calls it by a public name",
+    ),
+    "compiled_call": Part(
+        "torch.nn:Module",
+        "to put something in the place of a module's call, hooks and all; module.compile() does so with its own",
+        "_compiled_call_impl",
+    ),
+    "AnyDropout": Part("torch.nn.modules.dropout:_DropoutNd", "to recognise every kind of dropout by its base class"),
+    "AnyBatchNorm": Part(
+        "torch.nn.modules.batchnorm:_NormBase", "to recognise all that keep running statistics by their base class"
+    ),
+    # ---- memory and the profiler ------------------------------------------------------------------------------------
+    "profiler_range": Part(
+        "torch._C._profiler:_RecordFunctionFast",
+        "to mark an op in the profiler's account; the public record_function is an op itself, and would be recorded",
+    ),
+    "ProfilerEvent": Part("torch._C._profiler:_ProfilerEvent", "to name the type of the profiler's events"),
+    "ProfilerEventType": Part(
+        "torch._C._profiler:_EventType", "to pick out allocations; the public events leave the CPU's addresses out"
+    ),
+    "record_memory_history": Part(
+        "torch.cuda.memory:_record_memory_history",
+        "to have CUDA's allocator write down every block; documented, under a private name",
+    ),
+    "memory_snapshot": Part(
+        "torch.cuda.memory:_snapshot", "to read that record; memory_snapshot(), its public form, leaves it out"
+    ),
+}
+
+# Modules whose frames stand between a line of a program and its kernel. They are named here and not imported.
+DISPATCH_MODULES = ("torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo")
+
+
+class CalledDirectly:
+    """A base class, put before TorchDispatchMode, of modes that cost little.
+
+    Torch would wrap the others' `__torch_dispatch__`, which costs time in every op, and imports its compiler to do so.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class _Gone:
+    """In the place of a part that this torch does not have: every use of it says so."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NeedsTorch(self._message)
+
+    __call__ = __instancecheck__ = __mro_entries__ = __getitem__ = __iter__ = __or__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)  # inspect and doctest only look whether it is there
+        self._refuse()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PARTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    part = PARTS[name]
+    try:
+        value = part.find()
+    except (AttributeError, ImportError):
+        value = _Gone(f"ckptlib uses {part} {part.why}. The installed torch {torch.__version__} does not have it")
+    globals()[name] = value  # found directly from now on
+    return value
+
+
+def name_of(name: str) -> str:
+    """The private name itself, for those who look for it in a stack of frames or write it into an object."""
+    part = PARTS[name]
+    if isinstance(value := __getattr__(name), _Gone):
+        value()
+    return str(part).rpartition(".")[2]
+
+
+def gone() -> list[str]:
+    """What the library uses and the installed torch does not have, one line for each."""
+    missing = (name for name in PARTS if isinstance(__getattr__(name), _Gone))
+    return [f"{PARTS[name]}, here {name}, is used {PARTS[name].why}" for name in missing]
