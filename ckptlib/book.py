@@ -48,10 +48,23 @@ def show(*things: Any) -> Any:
     return Markdown("\n".join(f"```python\n{source}\n```" for source in sources))
 
 
+def gpu() -> Any:
+    """The accelerator whose peak memory can be asked for, or None. Apple's MPS is one that does not count it."""
+    import torch
+
+    if not torch.accelerator.is_available():
+        return None
+    try:
+        torch.accelerator.reset_peak_memory_stats()
+    except RuntimeError:  # also NotImplementedError
+        return None
+    return torch.accelerator.current_accelerator()
+
+
 def execute(path: str | Path) -> str:
     """Run a chapter from its first cell to its last, in a new kernel; the notebook with its outputs, as text.
 
-    The same bytes every time: fixed cell ids, no times, and no outputs of widgets, which live only in a browser.
+    The same bytes every time and everywhere: fixed cell ids, no times, no outputs of widgets, which live in a browser.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -85,9 +98,12 @@ def execute(path: str | Path) -> str:
 
 @contextmanager
 def _nobodys_settings() -> Iterator[dict[str, str]]:
-    """The environment of a kernel that sees no start-up file, style sheet or font of the one who runs it."""
+    """The environment of a kernel that sees no start-up file, style sheet, font or GPU of the one who runs it.
+
+    What makes up the processor stays visible: the number of threads, say, must not change an output.
+    """
     with TemporaryDirectory() as folder:
-        own = {"IPYTHONDIR": folder, "MPLCONFIGDIR": folder, "MPL_IGNORE_SYSTEM_FONTS": "1"}
+        own = {"IPYTHONDIR": folder, "MPLCONFIGDIR": folder, "MPL_IGNORE_SYSTEM_FONTS": "1", "CUDA_VISIBLE_DEVICES": ""}
         yield {**os.environ, **own}
 
 
@@ -110,10 +126,10 @@ def main(paths: list[str]) -> None:
     for path in tqdm([Path(path) for path in paths], unit="chapter"):
         text = execute(path)
         if text != path.read_text(encoding="utf-8"):
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", newline="\n")
             tqdm.write(f"{path}: refreshed")
         if path.name == COVER[0]:
-            path.with_name("cover.svg").write_text(cover(text), encoding="utf-8")
+            path.with_name("cover.svg").write_text(cover(text), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -77,6 +78,8 @@ def svg(figure: Figure, alt: str) -> str:
         text = file.getvalue()
     text = re.sub(r' d="([^"]*)"', lambda d: f' d="{_short(d[1])}"', text[text.index("<svg") :])
     text = re.sub(r' transform="rotate\(-0[^"]*"|(?<=\n) +', "", text)
+    text = re.sub(r' (?:x|y|width|height|transform)="[^"]*"', lambda a: re.sub(r"-?\d+\.\d+", _hundredths, a[0]), text)
+    text = _renamed(text)
     text = text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")  # Verdana is as wide
     title = alt.split(". ")[0].rstrip(".")
     return text.replace(">", f' role="img">\n<title>{escape(title)}</title>\n<desc>{escape(alt)}</desc>', 1)
@@ -90,7 +93,7 @@ def _short(path: str) -> str:
     """
     words, last = [], ["", ""]
     for command, numbers in re.findall("([MLQCz])([^MLQCz]*)", path):
-        point = [f"{float(n):.2f}".rstrip("0").rstrip(".") for n in numbers.split()]
+        point = re.sub(r"\S+", _hundredths, numbers).split()
         if command == "L" and point[0] == last[0]:
             words.append(f"V{point[1]}")
         elif command == "L" and point[1] == last[1]:
@@ -99,6 +102,19 @@ def _short(path: str) -> str:
             words.append(command + " ".join(point))
         last = point[-2:] or ["", ""]
     return "".join(words)
+
+
+def _hundredths(number: re.Match) -> str:
+    return re.sub(r"\.?0+$", "", f"{round(float(number[0]), 2) + 0:.2f}")  # + 0: of -0 and 0, one
+
+
+def _renamed(text: str) -> str:
+    """Ids that follow from the text: matplotlib's are hashes of unrounded numbers, whose last bits may differ."""
+    ids = dict.fromkeys(re.findall(r' id="([a-zA-Z][0-9a-f]{10})"', text))
+    for number, old in enumerate(ids):
+        text = text.replace(old, f"@{number}@")
+    salt = sha256(text.encode()).hexdigest()[:8]
+    return re.sub(r"@(\d+)@", rf"i{salt}-\1", text)
 
 
 @dataclass(repr=False)
@@ -114,7 +130,7 @@ class Drawing:
     def save(self, path: str | Path) -> None:
         """As SVG, or as what else the file's name ends in."""
         if Path(path).suffix == ".svg":
-            Path(path).write_text(self.svg(), encoding="utf-8")
+            Path(path).write_text(self.svg(), encoding="utf-8", newline="\n")
         else:
             with style():
                 self.figure.savefig(path, dpi=192)
