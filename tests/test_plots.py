@@ -230,6 +230,22 @@ def test_same_input_same_bytes(drawn, request):
     assert drawn.svg() == drawn.svg() == again.svg()
 
 
+def test_last_bits_of_the_data_change_no_byte():
+    """Another processor's logarithm may end in another bit, and so may the numbers that matplotlib hashes into ids."""
+
+    def svg(noise):
+        figure, _ = drawing.sheet(2)
+        ax = drawing.axes_at(figure, 0.5 * noise, 0.5, 3, 1)
+        ax.loglog(np.array([1, 30, 700]) * noise, np.array([0.3, 5, 2]) / noise, "o-")
+        return drawing.svg(figure, "A line.")
+
+    once = svg(1.0)
+    assert svg(1 + 1e-13) == svg(1 - 1e-13) == once != svg(1.1)
+    names, used = set(re.findall(r' id="([^"]*)"', once)), set(re.findall(r"#(i[^\")]*)", once))
+    assert len(used) > 3 and used <= names
+    assert not used & set(re.findall(r"#(i[^\")]*)", svg(1.1)))  # two figures on one page
+
+
 def test_same_bytes_in_another_process_whatever_its_settings(tmp_path):
     (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.grid: True\nsavefig.bbox: tight\nsvg.fonttype: path\n")
     code = (
