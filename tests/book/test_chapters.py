@@ -51,7 +51,7 @@ def numbered(request):
 
 @pytest.mark.parametrize("chapter", RUN, ids=lambda path: path.stem)
 def test_its_committed_outputs_are_what_it_prints_today(chapter, tmp_path):
-    """On any processor. BOOK_SEED=1 starts from other random numbers, because dropout's depend on the processor's maker."""
+    """On any processor. BOOK_SEED=1 starts from other random numbers, as dropout draws them on other processors."""
     committed = chapter.read_text(encoding="utf-8")
     first, seed = "book.setup()", os.environ.get("BOOK_SEED", "")
     assert committed.count(first) == 1
