@@ -98,5 +98,5 @@ endif
 	@echo "Installing into .venv. The first time takes some minutes."
 	@rm -f $(INSTALLED) && touch $(INSTALLING)
 	@if [ -n "$(FAULT)" ] || [ ! -e .venv ]; then "$(PYTHON)" -m venv --clear .venv; fi
-	@$(RUN) -m pip install --disable-pip-version-check -c constraints.txt -e '.[test,site]'
+	@$(RUN) -m pip install --disable-pip-version-check -c constraints.txt -e '.[book,grading,cluster,test,site]'
 	@pwd -P > $(INSTALLING) && mv $(INSTALLING) $(INSTALLED)

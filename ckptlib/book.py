@@ -17,6 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from .errors import require
+
+require("book", "ckptlib.book")
+
 WIDGET = "application/vnd.jupyter.widget-view+json"
 COVER = ("07_planning.ipynb", "pareto-figure")  # the picture that says what the book is about: README shows it
 

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from ckptlib.errors import CkptError
+from ckptlib.errors import CkptError, require
 
 Run = Callable[[argparse.Namespace], int]
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)  # the machine's state, no bug
@@ -21,9 +21,10 @@ _WRITABLE = "Expected a disk with room, where this user may write. Put that righ
 
 
 def doctor(parser: argparse.ArgumentParser) -> Run:
-    """Check that the book can be read here, and that grading can be sandboxed.
+    """Check that the library works here, that the book can be read, and that grading can be sandboxed.
 
-    Exit code: 0 = both; 1 = the book cannot be read; 2 = grading cannot be sandboxed; 3 = neither.
+    Exit code: 0 = all of it; 1 = the book cannot be read; 2 = grading cannot be sandboxed; 3 = neither, for example
+    because only the library is installed, without its extras.
     """
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -242,24 +243,22 @@ def release(parser: argparse.ArgumentParser) -> Run:
 
 
 # Every command, in the order of the help. The function's name, with hyphens, is what the user types.
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (
-    *(doctor, measure, plan, fit),
-    *(check, grade, report, new_exercise, release),
-)
+GRADING: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (check, grade, report, new_exercise, release)
+COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure, plan, fit, *GRADING)
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ckptlib", description="What a model remembers, and what it can recompute.")
     subparsers = parser.add_subparsers(title="commands", metavar="command", required=True)
     for command in COMMANDS:
-        description = inspect.getdoc(command)
+        name, description = command.__name__.replace("_", "-"), inspect.getdoc(command)
         child = subparsers.add_parser(
-            command.__name__.replace("_", "-"),
+            name,
             help=description.splitlines()[0],
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        child.set_defaults(run=command(child))
+        child.set_defaults(run=command(child), command=name, extra="grading" if command in GRADING else None)
     return parser
 
 
@@ -267,6 +266,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. A CkptError is the user's mistake: one line on stderr and exit code 2, as argparse does."""
     args = build_parser().parse_args(argv)
     try:
+        if args.extra:
+            require(args.extra, f"`ckptlib {args.command}`")
         return args.run(args)
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         sys.stdout = None

@@ -1,4 +1,4 @@
-"""Can the book be read on this machine, and can submissions be graded in a sandbox?
+"""Does the library work on this machine, can the book be read, and can submissions be graded in a sandbox?
 
 It has to work where something is broken, so it needs nothing but the standard library: every package is looked up, or
 tried in a process of its own.
@@ -19,6 +19,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent  # of a clone; has no constraints.txt when the package was installed alone
 PYTHON = shlex.quote(sys.executable)
+# extra -> which of the answers needs it, and who uses it
+EXTRAS = {
+    "book": ("book", "chapters and explorers need it"),
+    "grading": ("grading", "ckptlib check, grade, report, release and new-exercise need it"),
+    "cluster": ("", "only ckptlib grade --cluster needs it"),
+}
 # Docker and podman hide parts of /proc, and a kernel gives no new /proc to whoever sees only part of the old one:
 # github.com/containers/bubblewrap/issues/284 and 505. Which of the two this is, an image can hide, so both are told.
 CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
@@ -31,7 +37,7 @@ CONTAINER_OPTIONS = (
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at. `needed_for` is "book", "grading", or "" for what is merely good to have."""
+    """One thing looked at. `needed_for` is "library", "book", "grading", or "" for what is merely good to have."""
 
     name: str
     ok: bool
@@ -47,20 +53,24 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """All checks, and the two answers they add up to."""
+    """All checks, and the three answers they add up to. The book and the grader need the library as well."""
 
     checks: tuple[Check, ...]
 
-    def _enough_for(self, purpose: str) -> bool:
-        return all(check.ok for check in self.checks if check.needed_for == purpose)
+    def _enough_for(self, *purposes: str) -> bool:
+        return all(check.ok for check in self.checks if check.needed_for in purposes)
+
+    @property
+    def library(self) -> bool:
+        return self._enough_for("library")
 
     @property
     def book(self) -> bool:
-        return self._enough_for("book")
+        return self._enough_for("library", "book")
 
     @property
     def grading(self) -> bool:
-        return self._enough_for("grading")
+        return self._enough_for("library", "grading")
 
     @property
     def exit_code(self) -> int:
@@ -69,53 +79,87 @@ class Report:
 
     def __str__(self) -> str:
         answer = {True: "yes", False: "no"}
-        verdict = f"\nThe book can be read: {answer[self.book]}. Grading can be sandboxed: {answer[self.grading]}."
-        return "\n".join([*map(str, self.checks), verdict])
+        verdict = (
+            f"The library works: {answer[self.library]}. The book can be read: {answer[self.book]}. "
+            f"Grading can be sandboxed: {answer[self.grading]}."
+        )
+        return "\n".join([*map(str, self.checks), "", verdict])
 
     def to_json(self) -> str:
         checks = [asdict(check) for check in self.checks]
-        return json.dumps({"book": self.book, "grading": self.grading, "checks": checks}, indent=2)
+        answers = {"library": self.library, "book": self.book, "grading": self.grading}
+        return json.dumps(answers | {"checks": checks}, indent=2)
 
 
 def examine() -> Report:
     """Run every check. The slow ones start other programs, so they run side by side: about two seconds in all."""
+    found = packages()
+    lacking = {check.name for check in found if not check.ok}
+    jupyter = {"extra book": kernel, "extra grading": nbgrader_extension}  # cannot be tried where packages are missing
+    tried = [gpu, *(check for extra, check in jupyter.items() if extra not in lacking), bubblewrap, chromium]
     with ThreadPoolExecutor() as pool:
-        slow = [pool.submit(check) for check in (gpu, kernel, nbgrader_extension, bubblewrap, chromium)]
-        checks = [python(), *packages(), *(future.result() for future in slow)]
+        slow = [pool.submit(check) for check in tried]
+        checks = [python(), *found, *(future.result() for future in slow)]
     return Report(tuple(checks))
 
 
 def python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info >= (3, 11):  # noqa: UP036 - whoever runs it from a folder may have any Python
-        return Check("Python", True, version, needed_for="book")
+        return Check("Python", True, version, needed_for="library")
     mend = "install Python 3.11 or newer, then: PYTHON=python3.12 make lab"
-    return Check("Python", False, f"{version} is too old: 3.11 or newer is needed", mend, "book")
+    return Check("Python", False, f"{version} is too old: 3.11 or newer is needed", mend, "library")
 
 
 def packages() -> list[Check]:
-    """One line per package that ckptlib's own metadata asks for; extras are left out."""
+    """One line for each package that ckptlib's own metadata asks for, and one for each extra."""
     try:
         requirements = metadata.requires("ckptlib") or []
     except metadata.PackageNotFoundError:
         mend = f"cd {shlex.quote(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e ."
-        return [Check("ckptlib", False, "is not installed here", mend, "book")]
+        return [Check("ckptlib", False, "is not installed here", mend, "library")]
     tested = _tested_versions()
-    return [_package(r, tested) for r in requirements if "extra ==" not in r]
+    base = [_package(r, tested, "library") for r in requirements if "extra ==" not in r]
+    return base + [check for extra in EXTRAS for check in _extra(extra, requirements, tested)]
 
 
-def _package(requirement: str, tested: dict[str, str]) -> Check:
-    name = re.match(r"[\w.-]+", requirement)[0]
+def _extra(extra: str, requirements: list[str], tested: dict[str, str]) -> list[Check]:
+    """One line for the whole extra; a line of its own only for a package whose version was not tested."""
+    needed_for, use = EXTRAS[extra]
+    its = [r.partition(";")[0].strip() for r in requirements if re.search(rf"extra == ['\"]{extra}['\"]", r)]
+    if missing := [name for name in map(_name, its) if _version(name) is None]:
+        mend = f"{PYTHON} -m pip install 'ckptlib[{extra}]'"
+        if tested:  # a clone
+            mend = f"cd {shlex.quote(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e '.[{extra}]'"
+        return [Check(f"extra {extra}", False, f"{use}, and it lacks {', '.join(missing)}", mend, needed_for)]
+    found = [_package(requirement, tested, needed_for) for requirement in its]
+    says = ", ".join(f"{name} {_version(name)}" for name in map(_name, its[:2]))
+    whole = Check(f"extra {extra}", True, f"{says} and all else that it asks for", needed_for=needed_for)
+    return [whole, *(check for check in found if not check.ok)]
+
+
+def _package(requirement: str, tested: dict[str, str], needed_for: str) -> Check:
+    name = _name(requirement)
+    version = _version(name)
     wanted = f"{name}=={tested[name]}" if name in tested else requirement
     mend = f"{PYTHON} -m pip install {shlex.quote(wanted)}"
-    try:
-        version = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return Check(name, False, "is not installed", mend, "book")
+    if version is None:
+        return Check(name, False, "is not installed", mend, needed_for)
     # "2.13.0+cpu" and "2.13.0" are the same release, built for different machines.
     if name in tested and version.split("+")[0] != tested[name]:
         return Check(name, False, f"{version}; the book was tested with {tested[name]}", mend)
-    return Check(name, True, version, needed_for="book")
+    return Check(name, True, version, needed_for=needed_for)
+
+
+def _name(requirement: str) -> str:
+    return re.match(r"[\w.-]+", requirement)[0]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _tested_versions() -> dict[str, str]:
@@ -131,8 +175,8 @@ def gpu() -> Check:
     if not ran:
         wanted = f"torch=={tested}" if (tested := _tested_versions().get("torch")) else "torch"
         mend = f"{PYTHON} -m pip install --force-reinstall --no-deps {wanted}"
-        return Check("GPU", False, f"torch does not start: {output}", mend, "book")
-    return Check("GPU", True, output or "none, and none is needed: the book simulates one", needed_for="book")
+        return Check("GPU", False, f"torch does not start: {output}", mend, "library")
+    return Check("GPU", True, output or "none, and none is needed: the book simulates one", needed_for="library")
 
 
 def kernel() -> Check:

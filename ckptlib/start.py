@@ -14,8 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .errors import CkptError, require
 from .grading import progress
 from .grading.checkout import BOOK
+
+require("book", "ckptlib.start")
 
 PAGE = "start.ipynb"  # in book/, so that its links are those of the book; made anew each time, and not in git
 _ELSEWHERE = "index.md?factory=Markdown%20Preview"  # where nothing can be written: the same list, without the progress
@@ -54,6 +57,8 @@ class Chapter(NamedTuple):
 
 def chapters(root: Path = BOOK) -> list[Chapter]:
     """In the book's order; the title is the notebook's own first line."""
+    if not (root / "book").exists():
+        raise CkptError(f"the start page works only in a checkout of the book: there is no folder book in {root}")
     found = []
     for path in sorted((root / "book").glob("[0-9][0-9]_*.ipynb")):
         if not path.name.startswith("00"):
@@ -174,4 +179,7 @@ def _row(task: dict) -> str:
 
 
 if __name__ == "__main__":
-    print(write())
+    try:
+        print(write())
+    except CkptError as error:
+        sys.exit(f"ckptlib.start: {error}")

@@ -41,7 +41,7 @@ def run_doctor(python: Path | str, **env: str) -> tuple[int, dict]:
 
 def failures(report: dict) -> dict[str, str]:
     """What keeps the book from being read."""
-    failed = [check for check in report["checks"] if check["needed_for"] == "book" and not check["ok"]]
+    failed = [check for check in report["checks"] if check["needed_for"] in ("library", "book") and not check["ok"]]
     return {check["name"]: check["says"] for check in failed}
 
 
@@ -58,10 +58,20 @@ def test_a_missing_package_is_named_with_the_command_that_mends_it(hidden, faili
     code, report = run_doctor(python)
     assert failures(report) == failing
     assert code & 1 and not report["book"]
+    assert report["library"] == (hidden not in failing)  # the base lacks nothing but what was hidden
     for check in report["checks"]:
         assert check["ok"] or check["mend"]
         if check["name"] == hidden:
             assert check["mend"] == f"{python} -m pip install {hidden}=={doctor._tested_versions()[hidden]}"
+
+
+def test_a_package_of_an_extra_is_missed_with_the_extra_and_the_library_still_works(tmp_path):
+    python = environment_without("nbconvert", tmp_path / "venv")
+    code, report = run_doctor(python)
+    assert (report["library"], report["book"], report["grading"], code) == (True, True, False, 2)
+    (lacking,) = [check for check in report["checks"] if check["name"] == "extra grading"]
+    assert not lacking["ok"] and lacking["says"].endswith("lacks nbconvert")
+    assert lacking["mend"] == f"cd {ROOT} && {python} -m pip install -c constraints.txt -e '.[grading]'"
 
 
 def test_a_kernel_that_starts_another_interpreter_is_found_out(tmp_path):
@@ -140,10 +150,13 @@ def test_another_version_is_a_warning_and_another_build_of_the_same_version_is_n
     monkeypatch.setattr(doctor, "ROOT", tmp_path)
     monkeypatch.setattr(doctor.metadata, "version", lambda name: {"torch": "2.13.0+cpu"}.get(name, "1.0"))
     checks = {check.name: check for check in doctor.packages()}
+    assert checks["extra book"].ok and "jupyterlab" not in checks
     assert not checks["torch"].ok and not checks["torch"].needed_for
     assert checks["torch"].says == "2.13.0+cpu; the book was tested with 2.0.0"
     (tmp_path / "constraints.txt").write_text("torch==2.13.0\n")
     assert all(check.ok for check in doctor.packages())
+    (tmp_path / "constraints.txt").write_text("torch==2.13.0\njupyterlab==4.6\n")  # a package of an extra
+    assert [check.says for check in doctor.packages() if not check.ok] == ["1.0; the book was tested with 4.6"]
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3])
@@ -160,7 +173,7 @@ def test_the_text_shows_the_command_under_what_is_wrong():
         "FAIL  tqdm               is not installed",
         "                         mend it with: pip install tqdm",
         "",
-        "The book can be read: no. Grading can be sandboxed: yes.",
+        "The library works: yes. The book can be read: no. Grading can be sandboxed: yes.",
     ]
 
 

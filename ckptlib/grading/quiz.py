@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..errors import CkptError
+from ..errors import CkptError, require
 
 
 def load(path: str | Path) -> dict[str, dict]:
@@ -33,6 +33,7 @@ def practise(path: str | Path = ".") -> Any:
 
     In a notebook beside its quiz.json: `quiz.practise()`. Tab moves from choice to choice, Space chooses.
     """
+    require("book", "The quiz as radio buttons")
     import ipywidgets as w
 
     return w.VBox([_question(w, name, item) for name, item in load(path).items()])

@@ -8,6 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from ..errors import require
+
+require("book", "ckptlib.widgets")
+
 _EXPLORERS = ("budget", "checkpoint", "fit", "ledger", "packing", "policy", "ranks", "schedule", "tape", "timeline")
 
 

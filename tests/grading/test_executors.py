@@ -120,7 +120,7 @@ except CkptError as error:
     assert "no dask scheduler at somewhere:1:2" in done.stdout and done.stderr == ""
 
 
-def test_without_dask_it_says_how_this_repository_is_installed_with_it(monkeypatch):
+def test_without_dask_it_says_which_extra_brings_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(CkptError, match=r"pip install -c constraints.txt '\.\[cluster\]'"):
+    with pytest.raises(CkptError, match=r"pip install 'ckptlib\[cluster\]'"):
         Cluster("tcp://10.0.0.1:8786")

@@ -10,7 +10,7 @@ import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 
-from ...errors import CkptError
+from ...errors import CkptError, require
 from ..kernels.plain import Unconfined
 from ..kernels.sandbox import Sandbox, default
 
@@ -92,11 +92,9 @@ class Cluster:
     """The workers of a dask cluster. They need ckptlib, dask and bubblewrap, and see one submission at a time."""
 
     def __init__(self, address: str):
-        try:
-            from distributed import Client
-        except ImportError:
-            how = "in this repository, pip install -c constraints.txt '.[cluster]'"
-            raise CkptError(f"--cluster needs dask, here and on each worker: {how}") from None
+        require("cluster", "--cluster, here and on each worker,")
+        from distributed import Client
+
         self._client = Client.__new__(Client)  # held before it is made: one that fails half-way has to be closed
         try:
             self._client.__init__(address, timeout=20, set_as_default=False)
