@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import urllib.request
 from pathlib import Path
 
 import nbformat
@@ -28,15 +29,44 @@ def pins() -> dict[str, str]:
 
 def test_environment_yml_installs_what_pyproject_asks_for():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    python, pip, from_pypi = environment["dependencies"]
+    python, pip, *by_conda, from_pypi = environment["dependencies"]
     assert python == "python" + PROJECT["requires-python"]
     assert pip == "pip"
-    # the very arguments that the Makefile gives to pip: nothing is listed twice, so nothing can drift
+    # The same versions as pip is told to want: else pip would install a second torch over conda's.
+    base = [Requirement(requirement).name for requirement in PROJECT["dependencies"]]
+    named = [*base, "jupyterlab", "ipywidgets", "nbgrader"]
+    assert by_conda == [f"{'pytorch' if name == 'torch' else name}={pins()[name]}" for name in named]
+    # the very arguments that the Makefile gives to pip
     install = re.search(r"-m pip install (.*)", (ROOT / "Makefile").read_text())[1]
     words = [word for word in shlex.split(install) if word != "--disable-pip-version-check"]
     assert shlex.split(" ".join(from_pypi["pip"])) == words
     extras = re.fullmatch(r"\.\[(.*)\]", words[-1])[1].split(",")
-    assert set(extras) <= set(PROJECT["optional-dependencies"])
+    assert extras == list(PROJECT["optional-dependencies"])
+
+
+def test_conda_users_are_told_to_serve_the_whole_repository(tmp_path):
+    """Links lead from chapters to ../exercises: a server whose root is book/ would refuse them."""
+    told = re.findall(r"(conda env create .*|python -m ckptlib.start .*)", (ROOT / "environment.yml").read_text())
+    assert f"`{' && '.join(told)}`" in (ROOT / "README.md").read_text()
+    start, jupyter = (shlex.split(command) for command in told[1].split(" && "))
+    subprocess.run([sys.executable, *start[1:]], cwd=ROOT, check=True, timeout=60)
+    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path / "config")}
+    options = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
+    command = [Path(sys.executable).with_name(jupyter[0]), *jupyter[1:], *options]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+    try:
+        while not (pages := list(tmp_path.glob("jpserver-*-open.html"))):
+            assert server.poll() is None, (tmp_path / "log").read_text()
+            time.sleep(0.1)
+        (about,) = tmp_path.glob("jpserver-*.json")
+        at = json.loads(about.read_text())
+        assert f"{at['base_url']}lab/tree/book/start.ipynb" in pages[0].read_text()
+        linked = f"{at['url']}api/contents/exercises/01_activation_memory?content=0&token={at['token']}"
+        assert json.load(urllib.request.urlopen(linked, timeout=60))["type"] == "directory"
+    finally:
+        server.terminate()
+        server.wait(60)
 
 
 def test_constraints_pin_every_direct_dependency_to_a_version_that_pyproject_allows():
