@@ -56,12 +56,13 @@ def test_conda_users_are_told_to_serve_the_whole_repository(tmp_path):
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:
-        while not (pages := list(tmp_path.glob("jpserver-*-open.html"))):
-            assert server.poll() is None, (tmp_path / "log").read_text()
+        page = tmp_path / f"jpserver-file-to-run-{server.pid}-open.html"  # what a browser would be sent to
+        deadline = time.monotonic() + 120
+        while not (page.exists() and page.read_text()):
+            assert server.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()
             time.sleep(0.1)
-        (about,) = tmp_path.glob("jpserver-*.json")
-        at = json.loads(about.read_text())
-        assert f"{at['base_url']}lab/tree/book/start.ipynb" in pages[0].read_text()
+        at = json.loads((tmp_path / f"jpserver-{server.pid}.json").read_text())
+        assert f"{at['base_url']}lab/tree/book/start.ipynb" in page.read_text()
         linked = f"{at['url']}api/contents/exercises/01_activation_memory?content=0&token={at['token']}"
         assert json.load(urllib.request.urlopen(linked, timeout=60))["type"] == "directory"
     finally:
