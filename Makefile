@@ -23,10 +23,7 @@ INSTALLED := .venv/.installed
 .PHONY: lab test lint bench book exercises classroom site
 
 lab: $(INSTALLED)
-	PATH="$$PWD/.venv/bin:$$PATH" $(RUN) -m jupyterlab --ServerApp.root_dir="$$PWD" \
-		--LabApp.default_url=/lab/tree/$$($(RUN) -m ckptlib.start) \
-		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
-		$$(test "$$(id -u)" != 0 || echo --allow-root) $(ARGS)
+	$(RUN) -m ckptlib.lab $(ARGS)
 
 # One thread each: two workers that both use every core only wait for one another. Two workers more than cores, because
 # many tests wait for a kernel, a browser or a time limit. Which worker runs what: tests/conftest.py.

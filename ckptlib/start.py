@@ -1,7 +1,4 @@
-"""What does a reader see first? All chapters, their assignments, what has been passed, and a button that checks.
-
-python -m ckptlib.start     writes the page and prints where it is, for `make lab` to open
-"""
+"""What does a reader see first? All chapters, their assignments, what has been passed, and a button that checks."""
 
 from __future__ import annotations
 
@@ -176,10 +173,3 @@ def _row(task: dict) -> str:
     cells = (task["name"], f"{task['points']:g} / {task['max_points']:g}", (task["message"] or "right") + again)
     cell = '<td style="text-align: left; vertical-align: top; white-space: pre-line">{}</td>'
     return f"<tr>{''.join(cell.format(html.escape(text)) for text in cells)}</tr>"
-
-
-if __name__ == "__main__":
-    try:
-        print(write())
-    except CkptError as error:
-        sys.exit(f"ckptlib.start: {error}")

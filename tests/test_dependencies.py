@@ -18,6 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Which rooms of ckptlib may import what an extra brings; the longest name counts. All others import the base alone.
 ROOMS = {
     "ckptlib.book": {"book"},
+    "ckptlib.lab": {"book"},
     "ckptlib.start": {"book"},
     "ckptlib.widgets": {"book"},
     "ckptlib.grading": {"grading"},
@@ -25,7 +26,7 @@ ROOMS = {
     "ckptlib.grading.course.executors": {"grading", "cluster"},
 }
 # Declared because they are run, and imported nowhere: the page that tells a reader to run them, and how.
-PROGRAMS = {"jupyterlab": ("Makefile", "-m jupyterlab"), "dask": ("INSTRUCTORS.md", "\ndask worker ")}
+PROGRAMS = {"dask": ("INSTRUCTORS.md", "\ndask worker ")}
 DISTRIBUTIONS = metadata.packages_distributions()  # import name -> the distributions that bring it
 OURS = {"ckptlib", "tasks", *(path.stem for path in (ROOT / "tests").rglob("*.py"))}
 MODULES = {

@@ -15,7 +15,7 @@ ORDER = (
     *("recompute",),
     *("cards", "transformer", "fitting"),
     *("grading",),
-    *("drawing", "chart", "diagrams", "plots", "widgets", "book", "start"),
+    *("drawing", "chart", "diagrams", "plots", "widgets", "book", "start", "lab"),
     *("command_parts", "target"),
     *("measure_command", "plan_model", "plan_command", "fit_command"),
     *("check_command", "grade_command", "report_command", "release_command", "cli"),

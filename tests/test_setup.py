@@ -46,13 +46,11 @@ def test_environment_yml_installs_what_pyproject_asks_for():
 
 def test_conda_users_are_told_to_serve_the_whole_repository(tmp_path):
     """Links lead from chapters to ../exercises: a server whose root is book/ would refuse them."""
-    told = re.findall(r"(conda env create .*|python -m ckptlib.start .*)", (ROOT / "environment.yml").read_text())
-    assert f"`{' && '.join(told)}`" in (ROOT / "README.md").read_text()
-    start, jupyter = (shlex.split(command) for command in told[1].split(" && "))
-    subprocess.run([sys.executable, *start[1:]], cwd=ROOT, check=True, timeout=60)
+    told = re.search(r"conda env create .*", (ROOT / "environment.yml").read_text())[0]
+    assert f"`{told}`" in (ROOT / "README.md").read_text()
+    python = shlex.split(told.split(" && ")[-1])
     environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path / "config")}
-    options = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
-    command = [Path(sys.executable).with_name(jupyter[0]), *jupyter[1:], *options]
+    command = [sys.executable, *python[1:], "--no-browser", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:

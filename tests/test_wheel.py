@@ -198,6 +198,7 @@ def test_a_command_of_an_extra_that_is_missing_says_so_in_one_line(base, command
         "from ckptlib.widgets.fit_explorer import fit_explorer",
         "from ckptlib.book import setup",
         "import ckptlib.start",
+        "import ckptlib.lab",
         "from ckptlib.grading import quiz; quiz.practise()",
     ],
 )
@@ -219,9 +220,9 @@ def test_with_the_extra_book_kernels_start_and_explorers_load(wheel, tmp_path):
     code = "import ckptlib.widgets as w; from ckptlib import book; [getattr(w, n) for n in dir(w) if 'explorer' in n]"
     succeeded(book.code(code))
     assert "needs nbgrader" in book.ckptlib("check", ".").stderr
-    done = run(book.python, "-m", "ckptlib.start", cwd=book.elsewhere)
+    done = run(book.python, "-m", "ckptlib.lab", cwd=book.elsewhere)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert "works only in a checkout of the book" in done.stderr
+    assert "opens the book, which comes with a checkout" in done.stderr
 
 
 def test_with_the_extra_grading_an_exercise_is_made_and_checked(wheel, tmp_path):

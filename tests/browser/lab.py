@@ -15,17 +15,17 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
-SETTINGS = {
-    # every cell is on the page, not only those that are in sight
-    "notebook-extension/tracker": {"windowingMode": "none", "autoStartDefaultKernel": True},
-    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-}
+# every cell is on the page, not only those that are in sight
+SETTINGS = {"notebook-extension/tracker": {"windowingMode": "none", "autoStartDefaultKernel": True}}
 START_S = 60
+STOCK = ["-m", "jupyterlab"]
+# What `make lab` runs, but in a folder of ours
+BOOKS_OWN = ["-c", "import sys, pathlib, ckptlib.lab as lab; lab.open_book(pathlib.Path.cwd(), sys.argv[1:])"]
 ERROR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]'
 
 
 @contextlib.contextmanager
-def jupyter_lab(folder: Path, home: Path, seconds: int = 2400) -> Iterator[str]:
+def jupyter_lab(folder: Path, home: Path, program: list[str] = STOCK, seconds: int = 2400) -> Iterator[str]:
     """The address of a server in `folder`, with no settings but ours; it ends with the block, or after `seconds`."""
     settings = home / "settings"
     for name, values in SETTINGS.items():
@@ -45,9 +45,9 @@ def jupyter_lab(folder: Path, home: Path, seconds: int = 2400) -> Iterator[str]:
         "OMP_NUM_THREADS": "1",
     }
     options = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
-    options += [f"--ServerApp.root_dir={folder}", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    options += ["--LabApp.expose_app_in_browser=True"]
     log = home / "server.log"
-    command = ["timeout", str(seconds), sys.executable, "-m", "jupyterlab", *options]
+    command = ["timeout", str(seconds), sys.executable, *program, *options]
     with log.open("wb") as out:
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out, start_new_session=True)
     try:
@@ -88,6 +88,18 @@ class Notebook:
         expect(state).to_have_count(1, timeout=seconds * 1000)
         idle = self.panel.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
         expect(idle).to_have_count(1, timeout=seconds * 1000)
+
+    @property
+    def changed(self) -> Locator:
+        """The tab, if it has the mark of a notebook with changes that are not saved."""
+        return self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty")
+
+    def kernel_has_answered(self) -> None:
+        """Wait until JupyterLab knows all that it writes into the notebook about its kernel."""
+        self.page.evaluate("""async () => {
+            const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel
+            await Promise.all([kernel.info, kernel.spec])
+        }""")
 
     def menu(self, name: str, item: str) -> None:
         self.page.locator(".lm-MenuBar-item", has_text=re.compile(f"^{name}$")).click()

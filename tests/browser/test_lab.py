@@ -1,20 +1,20 @@
 """Does every chapter run in a real JupyterLab, does its explorer move, and does an exercise answer its reader?"""
 
+import json
 import shutil
 import time
 from pathlib import Path
 
 import pytest
-from lab import Notebook, jupyter_lab
+from lab import BOOKS_OWN, Notebook, jupyter_lab
 from playwright.sync_api import Locator, expect
-
-from ckptlib import start
 
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.name for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb") if not path.name.startswith("00_"))
 ASSIGNMENT = "01_activation_memory"
+EXERCISE = f"exercises/{ASSIGNMENT}/{ASSIGNMENT}.ipynb"
 WRONG = "def predict_saved(op, n, d):\n    return 4 * n * d"
 RIGHT = """def predict_saved(op, n, d):
     x = 4 * n * d
@@ -33,8 +33,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("course")
     for name in ("book", "exercises"):
         shutil.copytree(ROOT / name, folder / name)
-    start.write(folder)
-    with jupyter_lab(folder, tmp_path_factory.mktemp("home")) as address:
+    with jupyter_lab(folder, tmp_path_factory.mktemp("home"), BOOKS_OWN) as address:
         yield address
 
 
@@ -49,6 +48,36 @@ def opened(browser, server):
     yield open_notebook
     for tab in tabs:
         tab.close()
+
+
+@pytest.mark.parametrize("path", ["book/start.ipynb", f"book/{CHAPTERS[6]}", EXERCISE])
+def test_a_notebook_counts_as_changed_only_when_somebody_types(opened, path):
+    notebook = opened(path)
+    notebook.kernel_has_answered()
+    assert notebook.page.evaluate("jupyterapp.shell.currentWidget.model.dirty") is False
+    expect(notebook.changed).to_have_count(0)
+    notebook.code_cells.first.locator(".cm-content").click()
+    notebook.page.keyboard.press("ControlOrMeta+End")
+    notebook.page.keyboard.insert_text("  # a remark")
+    expect(notebook.changed).to_have_count(1)
+
+
+def test_no_reader_is_asked_about_news(opened):
+    page = opened("book/start.ipynb").page
+    with page.expect_response(
+        lambda response: "/lab/api/update" in response.url
+    ):  # JupyterLab's next step, if not asked
+        page.reload()
+    expect(page.locator(".jp-Notification-Toast, .jp-Dialog")).to_have_count(0)
+
+
+def test_a_chapters_figures_are_there_before_anything_is_run(opened):
+    chapter = ROOT / "book" / CHAPTERS[6]
+    outputs = [output for cell in json.loads(chapter.read_text())["cells"] for output in cell.get("outputs", [])]
+    count = sum("image/svg+xml" in output.get("data", {}) for output in outputs)
+    figures = opened(f"book/{chapter.name}").panel.locator(".jp-RenderedSVG img")
+    expect(figures).to_have_count(count, timeout=20_000)
+    assert all(width > 0 for width in figures.evaluate_all("all => all.map(one => one.naturalWidth)"))
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -86,7 +115,7 @@ def move(explorer: Locator) -> None:
 
 
 def test_a_reader_is_told_what_is_wrong_and_then_what_is_right(opened):
-    notebook = opened(f"exercises/{ASSIGNMENT}/{ASSIGNMENT}.ipynb")
+    notebook = opened(EXERCISE)
     assert notebook.run(notebook.cell("from tasks import check")) == ""
     answer, check = notebook.cell("def predict_saved"), notebook.cell("check.predict_saved(predict_saved)")
     notebook.write(answer, WRONG)
