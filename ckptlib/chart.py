@@ -93,7 +93,7 @@ class _Chart:
         if not rows:
             raise ValueError("nothing to draw: no bytes were in use at any moment. Were the tensors on another device?")
         self.rows = {c: np.append(start.get(c, 0), rows[c]) for c in LOOKS if c in rows}
-        totals = sum(self.rows.values())
+        totals = np.sum([*self.rows.values()], axis=0)
         self.edges = np.linspace(0, len(totals), min(len(totals), columns) + 1).astype(int)
         self.picks = [a + int(totals[a:b].argmax()) for a, b in pairwise(self.edges)]
         phases = [change.phase for change in line.changes]
@@ -124,16 +124,16 @@ class _Chart:
         ax.plot([x], [y], "v", color="black", markersize=5, label="peak", zorder=50, clip_on=False)
         half = (text_width(self.label) / 2 + 0.06) * inch  # away from the axis
         ground = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.5}
-        options = {"ha": "center", "bbox": ground, "zorder": 45}
+        options: dict[str, Any] = {"ha": "center", "bbox": ground, "zorder": 45}
         ax.annotate(self.label, (max(min(x, end - half), half), y), (0, 7), textcoords="offset points", **options)
 
     def _draw_phases(self, ax: Axes, inch: float) -> None:
         """Shades behind the stack; the name above every stretch that has room for it, and above the longest of each."""
         stretches: dict[str, list[tuple[int, int]]] = {}
-        for phase, columns in groupby(range(len(self.phases)), key=self.phases.__getitem__):
-            columns = list(columns)
-            stretches.setdefault(phase, []).append((self.edges[columns[0]], self.edges[columns[-1] + 1]))
-        above = {"transform": ax.get_xaxis_transform()}  # y: 0 is the bottom of the axes, 1 the top
+        for phase, group in groupby(range(len(self.phases)), key=self.phases.__getitem__):
+            columns = list(group)
+            stretches.setdefault(phase, []).append((int(self.edges[columns[0]]), int(self.edges[columns[-1] + 1])))
+        above: dict[str, Any] = {"transform": ax.get_xaxis_transform()}  # y: 0 is the bottom of the axes, 1 the top
         named = []
         for phase, spans in stretches.items():
             hatch = {"hatch": "////", "ec": "#B4B4B4"} if phase == "recompute" else {}

@@ -8,6 +8,7 @@ import secrets
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import CkptError
 from .grading import progress
@@ -15,6 +16,10 @@ from .grading.checkout import BOOK
 from .grading.course import submission
 from .grading.course.lean import skip_grammars
 from .grading.kernels import sandbox
+
+if TYPE_CHECKING:
+    from .grading.assignment import Assignment
+    from .grading.course.scoring import Result
 
 WIDTH = 100
 
@@ -32,7 +37,7 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         from .grading.release import examined
 
         try:
-            assignment = _source(folder, BOOK, Assignment)
+            assignment: Assignment | None = _source(folder, BOOK, Assignment)
             remark = ""
         except CkptError as error:
             assignment, remark = None, f"Only the checks that you can see: {error}."
@@ -74,7 +79,7 @@ def _exercise(path: Path) -> tuple[Path, dict[str, bytes]]:
     return named, others | {path.name: files[path.name]}
 
 
-def _source(folder: Path, book: Path, kind: type) -> object:
+def _source(folder: Path, book: Path, kind: type[Assignment]) -> Assignment:
     """The assignment's source: of the course that the folder is in, or else of the book."""
     try:
         return kind.beside(folder)
@@ -84,7 +89,7 @@ def _source(folder: Path, book: Path, kind: type) -> object:
         raise
 
 
-def _shown(result, remark: str) -> str:
+def _shown(result: Result, remark: str) -> str:
     lines = [remark, ""] if remark else []
     if result.problem:
         return "\n".join([*lines, result.problem])

@@ -251,7 +251,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ckptlib", description="What a model remembers, and what it can recompute.")
     subparsers = parser.add_subparsers(title="commands", metavar="command", required=True)
     for command in COMMANDS:
-        name, description = command.__name__.replace("_", "-"), inspect.getdoc(command)
+        name, description = command.__name__.replace("_", "-"), inspect.getdoc(command) or ""
         child = subparsers.add_parser(
             name,
             help=description.splitlines()[0],

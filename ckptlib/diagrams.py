@@ -57,7 +57,7 @@ def schedule(plan: Schedule, costs: Costs | None = None, time: str = "") -> Draw
     """
     cost = plan.cost(costs)
     across = f"time ({time})" if time else "time" if costs else "time (forwards of one stage)"
-    if cost.time == 0:
+    if costs is not None and cost.time == 0:
         cost = plan.cost(replace(costs, ftime=[1] * plan.n, btime=[1] * plan.n))
         across = f"steps (all times are 0 {time}".rstrip() + ")"
     rows = min(2.4, max(1.0, 0.17 * plan.n))
@@ -95,7 +95,8 @@ def _boxes(plan: Schedule, steps: Sequence) -> dict[str, list[tuple[float, float
         "input kept": [],
         "all kept": [],
     }
-    inputs, contents = {}, {}
+    inputs: dict[int, float] = {}
+    contents: dict[int, float] = {}
     for (kind, stage), start, end, again, _ in steps:
         if kind == "restore":
             continue

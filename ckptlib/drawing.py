@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -22,6 +22,9 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import text_to_path
+
+if TYPE_CHECKING:
+    from matplotlib.typing import ColorType, RcKeyType
 
 
 class Look(NamedTuple):
@@ -48,7 +51,7 @@ LOOKS = {
 SIZE, SMALL = 8.5, 7.5  # points
 WIDTH = 7.6  # inches: 730 pixels in JupyterLab at 100 %
 LINE = 0.17  # inches from one line of text to the next
-_RC = {
+_RC: dict[RcKeyType, object] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so a label is as wide on every machine
     "font.size": SIZE,
     "axes.labelsize": SIZE,
@@ -169,18 +172,18 @@ def ink(colour: str) -> str:
     ('#0072b2', '#9d6d00')
     """
     rgb = np.array(to_rgb(colour))
-    while contrast(to_hex(rgb)) < 4.5:
+    while contrast(to_hex(tuple(rgb))) < 4.5:
         rgb *= 0.99
-    return to_hex(rgb)
+    return to_hex(tuple(rgb))
 
 
-def contrast(colour: object, ground: object = "white") -> float:
+def contrast(colour: ColorType, ground: ColorType = "white") -> float:
     """Of two colours, by WCAG: 1 for the same, 21 for black on white."""
     dark, bright = sorted((_light(colour), _light(ground)))
     return (bright + 0.05) / (dark + 0.05)
 
 
-def _light(colour: object) -> float:
+def _light(colour: ColorType) -> float:
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
@@ -247,7 +250,8 @@ def swatch(ax: Axes, x: float, y: float, category: str, text: str) -> None:
 
 def key(entries: Sequence[tuple[str, str]]) -> list[list[tuple[float, str, str]]]:
     """Lines of (x, category, text) that fit the sheet's width."""
-    lines, x = [[]], 0.1
+    lines: list[list[tuple[float, str, str]]] = [[]]
+    x = 0.1
     for category, text in entries:
         width = 0.22 + text_width(text)
         if lines[-1] and x + width > WIDTH - 0.1:
@@ -272,5 +276,5 @@ def label_inside(ax: Axes, box: Sequence[float], category: str, texts: Sequence[
     if fitting:
         paint = look(category)
         ground = {"fc": paint.colour, "ec": "none", "pad": 0.8} if paint.hatch else None
-        options = {"fontsize": SMALL, "color": paint.ink, "bbox": ground, "zorder": 5}
+        options: dict[str, Any] = {"fontsize": SMALL, "color": paint.ink, "bbox": ground, "zorder": 5}
         ax.text((left + right) / 2, (bottom + top) / 2, fitting[0], ha="center", va="center_baseline", **options)

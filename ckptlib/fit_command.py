@@ -6,7 +6,7 @@ import argparse
 import json
 
 from .command_parts import save_plot
-from .configs import named
+from .configs import Config, named
 from .errors import CkptError
 from .fitting import STRATEGIES, Fits, Need, fits
 
@@ -47,12 +47,12 @@ def _fit_own(args: argparse.Namespace) -> Fits:
 
 def as_json(model: str, answers: Fits) -> dict:
     first = next(iter(answers.found.values()))
-    own = ":" in model
+    own, config = ":" in model, first.config
     return {
         "model": model,
         "parameters": None if own else named(model).parameters,
         "gpu_bytes": first.capacity,
-        "seq": None if own else first.config.tokens,
+        "seq": config.tokens if isinstance(config, Config) else None,
         "precision": first.precision,
         "fused_attention": None if own else first.fused,
         "strategies": {

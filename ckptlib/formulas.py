@@ -65,9 +65,16 @@ def layer_nbytes(
     return sum(terms[k.name] // (t if k.sharded or sequence_parallel else 1) for k in kept)
 
 
-def activation_nbytes(config: Config, batch: int = 1, strategy: str = "none", **parallel: int) -> int:
+def activation_nbytes(
+    config: Config,
+    batch: int = 1,
+    strategy: str = "none",
+    *,
+    tensor_parallel: int = 1,
+    sequence_parallel: bool = False,
+) -> int:
     """All layers of a GPT. Embeddings, the last norm, logits and loss are not in it."""
-    return config.layers * layer_nbytes(config, batch, strategy, **parallel)
+    return config.layers * layer_nbytes(config, batch, strategy, tensor_parallel, sequence_parallel)
 
 
 def llama_terms(config: LlamaConfig, batch: int = 1, fused: bool = False, itemsize: int = 2) -> dict[str, int]:

@@ -94,7 +94,8 @@ def by_module(found: dict[str, int]) -> Table:
     paths = {path: re.sub(r"(?<![^.])\d+(?![^.])", "*", path) for path in found}
     deepest = max((path.count(".") + 1 for path in found), default=1)
     for depth in range(deepest, 0, -1):
-        sums, members = Counter(), {}
+        sums: Counter[str] = Counter()
+        members: dict[str, set[str]] = {}
         for path, nbytes in found.items():
             name = ".".join(paths[path].split(".")[:depth])
             sums[name] += nbytes

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 from dataclasses import MISSING, fields
+from typing import Any
 
 from .command_parts import save_plot
 from .errors import CkptError
@@ -66,7 +67,7 @@ def read_chain(path: str) -> Costs:
     return Costs(**found)
 
 
-def _check_entry(path: str, name: str, values: object) -> None:
+def _check_entry(path: str, name: str, values: Any) -> None:
     """What `Costs` does not look at: names, lists, and truths, where it would take "no" and "false" for true."""
     if name not in NAMES:
         near = difflib.get_close_matches(name, NAMES, n=1)

@@ -37,33 +37,33 @@ def plan_model(args: argparse.Namespace) -> tuple[str, int]:
         except NoPlanFits as error:
             answer = {"feasible": False, "budget": args.budget, "smallest_budget": error.smallest}
             return (json.dumps(answer, indent=2) if args.json else str(error)), 1
-        same = None if args.fake else _trains_the_same(target.training(), whole, found.schedule)
+        same = None if args.fake else _trains_the_same(target.training(), whole, found.plan)
     if args.plot:
         from . import plots
 
-        save_plot(lambda: plots.schedule(found.schedule, whole.costs, whole.unit), args.plot)
+        save_plot(lambda: plots.schedule(found.plan, whole.costs, whole.unit), args.plot)
     answer = as_json(whole, found, args.budget, same)
     return (json.dumps(answer, indent=2) if args.json else as_text(whole, found, answer)), int(same is False)
 
 
 # ---- with a budget --------------------------------------------------------------------------------------------------
 def as_json(whole: WholeStep, found: Found, budget: int, same: bool | None) -> dict:
-    cost = found.schedule.cost(whole.costs)
+    cost = found.plan.cost(whole.costs)
     return {
         "feasible": True,
         "budget": budget,
         "step_peak": found.peak,
         "step_peak_without_plan": whole.all_kept.peak,
         "chain_peak": cost.peak,
-        "chain_peak_without_plan": whole.all_kept.schedule.cost(whole.costs).peak,
+        "chain_peak_without_plan": whole.all_kept.plan.cost(whole.costs).peak,
         "time_unit": whole.unit,
-        "extra_time": whole.extra(found.schedule),
+        "extra_time": whole.extra(found.plan),
         "same_gradients": same,
         "stages": whole.chain.names,
-        "forwards": found.schedule.forwards(),
-        "calls": nested_calls(found.schedule),
-        "calls_may_add": _held_longer(found.schedule, whole.costs),
-        "actions": [list(action) for action in found.schedule.actions],
+        "forwards": found.plan.forwards(),
+        "calls": nested_calls(found.plan),
+        "calls_may_add": _held_longer(found.plan, whole.costs),
+        "actions": [list(action) for action in found.plan.actions],
     }
 
 
@@ -76,21 +76,21 @@ def as_text(whole: WholeStep, found: Found, answer: dict) -> str:
         ("chain without it, predicted", answer["chain_peak_without_plan"]),
     ]
     again = sum(answer["forwards"]) - whole.costs.n
-    notes = [f"Run again: {again} forward{'s' * (again != 1)}, {_percent(whole, found.schedule)}."]
+    notes = [f"Run again: {again} forward{'s' * (again != 1)}, {_percent(whole, found.plan)}."]
     if answer["same_gradients"] is not None:
         verdict = "the same as" if answer["same_gradients"] else "OTHERS than"
         notes.append(f"Gradients with the plan, on this machine: {verdict} without it.")
     share = answer["chain_peak_without_plan"] / answer["step_peak_without_plan"]
     notes.append(f"The chain is {share:.0%} of the step: only that can be planned.")
-    rows = [(what, nbytes, mib(nbytes)) for what, nbytes in rows]
-    peaks = Table(f"peak on {found.measured.device}", ("what", "bytes", "MiB"), rows, notes)
+    cells = [(what, nbytes, mib(nbytes)) for what, nbytes in rows]
+    peaks = Table(f"peak on {found.measured.device}", ("what", "bytes", "MiB"), cells, notes)
     stages = Table(
         f"the chain: {whole.costs.n} stages",
         ("stage", "name", "type", "keeps, bytes", f"forward, {whole.unit}", "runs"),
-        list(_stage_rows(whole, found.schedule)),
+        list(_stage_rows(whole, found.plan)),
         _what_to_call(answer["calls"], answer["calls_may_add"]),
     )
-    drawn = [found.schedule.draw(), LEGEND] if len(found.schedule) <= WIDEST else []
+    drawn = [found.plan.draw(), LEGEND] if len(found.plan) <= WIDEST else []
     return "\n\n".join(map(str, (peaks, stages, *drawn)))
 
 
@@ -98,8 +98,8 @@ def _stage_rows(whole: WholeStep, schedule: Schedule) -> Iterator[tuple]:
     """One row for stages in a row that are alike."""
     c, runs, blocks = whole.costs, schedule.forwards(), whole.chain.blocks
     alike = [(type(block).__name__, nbytes, times) for block, nbytes, times in zip(blocks, c.xbar, runs, strict=True)]
-    for (kind, nbytes, times), members in groupby(range(c.n), key=alike.__getitem__):
-        members = list(members)
+    for (kind, nbytes, times), group in groupby(range(c.n), key=alike.__getitem__):
+        members = list(group)
         time = sum(c.ftime[i] for i in members) / len(members)
         names = [whole.chain.names[i] for i in members]
         yield _ends(list(map(str, members))), _ends(names), kind, nbytes, _amount(time), times
@@ -162,13 +162,13 @@ def _close(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
 def _offers(whole: WholeStep, args: argparse.Namespace) -> str:
     """Plans from the most frugal one to none, each of which was run and measured."""
     peaks = {plan: plan.cost(whole.costs).peak for plan in whole.plans}
-    low, high = min(peaks.values()), whole.all_kept.schedule.cost(whole.costs).peak
+    low, high = min(peaks.values()), whole.all_kept.plan.cost(whole.costs).peak
     marks = [low + (high - low) * i // (OFFERS - 1) for i in range(OFFERS - 1)]
     fastest = [[plan for plan in whole.plans if peaks[plan] <= mark][-1] for mark in marks]
     found = [*map(whole.run, fastest), whole.all_kept]
 
     def time(one: Found) -> float:
-        return one.schedule.cost(whole.costs.timed).time
+        return one.plan.cost(whole.costs.timed).time
 
     found = sorted(found, key=lambda one: (one.peak, time(one)))
     best = accumulate(map(time, found), min, initial=inf)
@@ -176,16 +176,16 @@ def _offers(whole: WholeStep, args: argparse.Namespace) -> str:
     if args.plot:
         from . import plots
 
-        points = [(one.peak, 100 * whole.extra(one.schedule)) for one in found]
+        points = [(one.peak, 100 * whole.extra(one.plan)) for one in found]
         save_plot(lambda: plots.pareto({"plans": points}, f"run again (% {whole.unit})"), args.plot)
-    again = [sum(one.schedule.forwards()) - whole.costs.n for one in found]
+    again = [sum(one.plan.forwards()) - whole.costs.n for one in found]
     if args.json:
         plans = [
-            {"step_peak": one.peak, "forwards_again": times, "extra_time": whole.extra(one.schedule)}
+            {"step_peak": one.peak, "forwards_again": times, "extra_time": whole.extra(one.plan)}
             for one, times in zip(found, again, strict=True)
         ]
         return json.dumps({"stages": whole.chain.names, "time_unit": whole.unit, "plans": plans}, indent=2)
-    rows = [(o.peak, mib(o.peak), n, _percent(whole, o.schedule)) for o, n in zip(found, again, strict=True)]
+    rows = [(o.peak, mib(o.peak), n, _percent(whole, o.plan)) for o, n in zip(found, again, strict=True)]
     names = whole.chain.names
     title = f"plans for {len(names)} stages, {_ends(names)}: the step on {found[0].measured.device}"
     columns = ("peak, bytes", "MiB", "forwards again", "cost")

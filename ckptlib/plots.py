@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
@@ -57,13 +57,13 @@ class _Bar(NamedTuple):
 @style()
 def ledger_bars(ledger: Ledger | Mapping[str, Mapping[str, int]]) -> Drawing:
     """One bar per label, stacked by category: of a ledger's rows, or of any {label: {category: bytes}}."""
-    bars = ledger
-    if callable(getattr(ledger, "rows", None)):  # not isinstance: to draw a dict needs no torch, which Ledger imports
-        bars = {row.module: {c: nbytes for c, nbytes in row.nbytes.items() if nbytes} for row in ledger.rows()}
-    if not isinstance(bars, Mapping) or not all(isinstance(parts, Mapping) for parts in bars.values()):
+    given: Any = ledger
+    if callable(getattr(given, "rows", None)):  # not isinstance: to draw a dict needs no torch, which Ledger imports
+        given = {row.module: {c: nbytes for c, nbytes in row.nbytes.items() if nbytes} for row in given.rows()}
+    if not isinstance(given, Mapping) or not all(isinstance(parts, Mapping) for parts in given.values()):
         found = type(ledger).__name__
         raise TypeError(f"expected what ck.ledger returns, or {{label: {{category: bytes}}}}, got {found}")
-    bars = _largest([_Bar(_clip(label, 44), parts) for label, parts in bars.items()])
+    bars = _largest([_Bar(_clip(label, 44), parts) for label, parts in given.items()])
     words = [
         f"{b.label} {size(b.total)} ({', '.join(f'{c} {size(n)}' for c, n in b.parts.items())})" for b in bars[:12]
     ]
@@ -80,7 +80,8 @@ def saved_bars(saved: SavedTensors) -> Drawing:
     """
     paths = [row.name or row.module for row in saved]
     common = os.path.commonprefix([path.split(".")[:-1] for path in paths if path])
-    bars, kinds = [], Counter()
+    bars: list[_Bar] = []
+    kinds: Counter[str] = Counter()
     for row, path in zip(saved, paths, strict=True):
         path = _clip(".".join(path.split(".")[len(common) :]), 28)
         label = " · ".join(filter(None, (path, row.op if len(row.op) <= 26 else row.op[:25] + "…")))
@@ -103,7 +104,7 @@ def _clip(path: str, length: int) -> str:
 def _largest(bars: list[_Bar]) -> list[_Bar]:
     """The largest bars, in their own order, and one for the sum of the others."""
     ranked = sorted(range(len(bars)), key=lambda i: -bars[i].total)
-    rest = Counter()
+    rest: Counter[str] = Counter()
     for i in ranked[BARS:]:
         rest.update(bars[i].parts)
     return [bars[i] for i in sorted(ranked[:BARS])] + [_Bar(f"{len(bars) - BARS} smaller ones", rest)] * bool(rest)
@@ -137,7 +138,7 @@ def _draw_bars(bars: Sequence[_Bar], categories: Mapping[str, str], alt: str, ti
             places.setdefault(category, []).append(box)
             if len(bar.parts) > 1:
                 drawing.label_inside(ax, box, category, [size(bar.parts[category])], end / width)
-        where = {"textcoords": "offset points", "va": "center_baseline", "annotation_clip": False}
+        where: dict[str, Any] = {"textcoords": "offset points", "va": "center_baseline", "annotation_clip": False}
         ax.annotate(bar.end, (x / per, y), (4, 0), **where)
     for category, corners in places.items():
         drawing.fill(ax, category, drawing.boxes(*corners), zorder=3)
@@ -153,13 +154,13 @@ def _label_rows(ax: Axes, labels: Sequence[str]) -> None:
 @style()
 def allocator_map(run: CachingAllocator | Measurement) -> Drawing:
     """One row per segment, its blocks to scale. The small pool has a scale of its own: its segments are 2 MiB."""
-    allocator = getattr(run, "allocator", run)
+    allocator: Any = getattr(run, "allocator", run)
     if not hasattr(allocator, "segments"):
         raise TypeError(f"expected an allocator, or a measurement on sim:cuda, which has one; got {type(run).__name__}")
     segments = allocator.segments
     if not segments:
         raise ValueError("nothing to draw: the allocator holds no segment. Is nothing allocated, and the cache empty?")
-    sums = Counter()
+    sums: Counter[str] = Counter()
     for block in (block for segment in segments for block in segment.blocks):
         sums[_category(block)] += block.size
     entries = [(category, f"{category} {size(sums[category])}") for category in LOOKS if category in sums]

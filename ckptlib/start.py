@@ -59,7 +59,7 @@ def chapters(root: Path = BOOK) -> list[Chapter]:
     found = []
     for path in sorted((root / "book").glob("[0-9][0-9]_*.ipynb")):
         if not path.name.startswith("00"):
-            title = re.search(r'"# (.*?)(?:\\n)?"', path.read_text(encoding="utf-8")).group(1)
+            title = re.findall(r'"# (.*?)(?:\\n)?"', path.read_text(encoding="utf-8"))[0]
             has_assignment = (root / "exercises" / path.stem / path.name).is_file()
             found.append(Chapter(path.stem, title, has_assignment))
     return found
@@ -84,7 +84,7 @@ def page(root: Path = BOOK) -> str:
     for name, title, has_assignment in chapters(root):
         link = f"[assignment {name[:2]}](../exercises/{name}/{name}.ipynb)" if has_assignment else ""
         rows.append(f"| [{title}]({name}.ipynb) | {link} | {score(name, known) if has_assignment else ''} |")
-    code = {"cell_type": "code", "execution_count": None, "outputs": []}
+    code: dict[str, Any] = {"cell_type": "code", "execution_count": None, "outputs": []}
     cells = [
         {"cell_type": "markdown", "id": "chapters", "source": _INTRODUCTION.format(rows="\n".join(rows))},
         {"cell_type": "markdown", "id": "how-to-check", "source": _CHECK},

@@ -32,14 +32,14 @@ class Var:
         return f"Var({self.value})"
 
     # fmt: off
-    def __add__(self, other): return self.tape.add(self, other)
-    def __radd__(self, other): return self.tape.add(other, self)
-    def __mul__(self, other): return self.tape.mul(self, other)
-    def __rmul__(self, other): return self.tape.mul(other, self)
-    def __sub__(self, other): return self + other * -1
-    def __rsub__(self, other): return other + self * -1
-    def __matmul__(self, other): return self.tape.matmul(self, other)
-    def __rmatmul__(self, other): return self.tape.matmul(other, self)
+    def __add__(self, other: Var | Tensor | float) -> Var: return self.tape.add(self, other)
+    def __radd__(self, other: Var | Tensor | float) -> Var: return self.tape.add(other, self)
+    def __mul__(self, other: Var | Tensor | float) -> Var: return self.tape.mul(self, other)
+    def __rmul__(self, other: Var | Tensor | float) -> Var: return self.tape.mul(other, self)
+    def __sub__(self, other: Var | Tensor | float) -> Var: return self + other * -1
+    def __rsub__(self, other: Var | Tensor | float) -> Var: return other + self * -1
+    def __matmul__(self, other: Var | Tensor | float) -> Var: return self.tape.matmul(self, other)
+    def __rmatmul__(self, other: Var | Tensor | float) -> Var: return self.tape.matmul(other, self)
     # fmt: on
 
 
@@ -67,7 +67,7 @@ class Tape:
     tape keeps the ops of a branch you dropped until backward.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._entries: list[Entry] | None = []  # None once backward has begun
         self._leaves: WeakSet[Var] = WeakSet()  # weak: nobody can read the grad of a variable that is gone
         self._slots = 0
@@ -94,10 +94,11 @@ class Tape:
         if not any(isinstance(a, Var) for a in arguments.values()):
             return y
         out = self._new(y)
+        assert self._entries is not None  # `_new` has made sure
         self._entries.append(_entry(forward.__name__, vjp, arguments, saved, out))
         return out
 
-    def __getattr__(self, op: str) -> Callable[..., Var | Tensor]:
+    def __getattr__(self, op: str) -> Callable[..., Any]:  # as `apply`: a Var, if an argument is one
         if not hasattr(rules, f"{op}_vjp"):
             ops = ", ".join(name.removesuffix("_vjp") for name in vars(rules) if name.endswith("_vjp"))
             raise AttributeError(f"a tape has no op {op!r}. It has {ops}; run your own with apply(forward, vjp, ...).")
@@ -144,12 +145,14 @@ class Tape:
     def _seed(self, outputs: Var | Sequence[Var], dys: Tensors | None) -> dict[int, Tensor]:
         """Slot -> gradient of the outputs themselves. An output given twice counts twice."""
         outputs = list(outputs) if isinstance(outputs, Sequence) else [outputs]
-        dys = [dys] if isinstance(dys, Tensor) else [None] * len(outputs) if dys is None else list(dys)
+        given: list[Tensor | None] = [None] * len(outputs)
+        if dys is not None:
+            given = [dys] if isinstance(dys, Tensor) else [*dys]
         self._check_arguments("backward", {f"output {i}": y for i, y in enumerate(outputs)})
-        if len(outputs) != len(dys):
-            raise ValueError(f"backward: found {len(dys)} dys for {len(outputs)} outputs, expected one for each.")
+        if len(outputs) != len(given):
+            raise ValueError(f"backward: found {len(given)} dys for {len(outputs)} outputs, expected one for each.")
         grads: dict[int, Tensor] = {}
-        for y, dy in zip(outputs, dys, strict=True):
+        for y, dy in zip(outputs, given, strict=True):
             if not isinstance(y, Var):
                 raise TypeError(f"backward: found a {type(y).__name__}, expected a Var. Is everything here a constant?")
             dy = y.value.new_ones(()) if dy is None else dy
@@ -194,7 +197,9 @@ def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out:
     needed = {argument for name in variables for argument in needs[name]}
     kept = {n: s if n in needed or not isinstance(s, Tensor) else None for n, s in zip(names, saved, strict=True)}
     versions = {name: version_counter(s) for name, s in kept.items() if isinstance(s, Tensor)}
-    inputs = {n: (variables[n].slot, variables[n].value.shape) if n in variables else None for n in needs}
+    inputs: dict[str, tuple[int, Shape] | None] = {
+        n: (variables[n].slot, variables[n].value.shape) if n in variables else None for n in needs
+    }
     return Entry(op, vjp, kept, versions, inputs, out.slot)
 
 

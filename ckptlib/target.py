@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +35,7 @@ class Target:
         self.text = text
         self.function = _load(text)
         try:
-            self.parameters = inspect.signature(self.function).parameters
+            self.parameters: Mapping[str, inspect.Parameter] = inspect.signature(self.function).parameters
         except (TypeError, ValueError):  # a builtin, perhaps
             self.parameters = {}
 
@@ -202,14 +202,16 @@ def _hint(error: Exception) -> str:
 
 def _module_at(tb: TracebackType | None) -> str:
     """The innermost module that was being called, and the shapes that it was given."""
-    root, found, given = None, None, ()
+    root: nn.Module | None = None
+    found: nn.Module | None = None
+    given: tuple = ()
     while tb is not None:
         names = tb.tb_frame.f_locals
         if tb.tb_frame.f_code.co_name == name_of("module_call") and isinstance(names.get("self"), nn.Module):
             root, found = root or names["self"], names["self"]
             given = (*names.get("args", ()), *names.get("kwargs", {}).values())
         tb = tb.tb_next
-    if found is None:
+    if root is None or found is None:
         return ""
     path = next((path for path, module in root.named_modules() if module is found), "")
     shapes = ", ".join(str(tuple(t.shape)) for t in tensors_in(given))

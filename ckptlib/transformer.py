@@ -100,6 +100,8 @@ def causal_mask(tokens: int, dtype: torch.dtype) -> Tensor:
 class GPT(nn.Module):
     """Embeddings, blocks, a tied output. token ids: (T, N) -> logits: (T, N, vocabulary)."""
 
+    mask: Tensor
+
     def __init__(self, config: Config, fused: bool = False, recompute: str = "none"):
         super().__init__()
         self.recomputed = config.layers if recompute == "full" else 0  # blocks, the first ones, that are run again
@@ -186,6 +188,10 @@ class LlamaBlock(nn.Module):
 class Llama(nn.Module):
     """Embedding, blocks, an output of its own. token ids: (T, N) -> logits: (T, N, vocabulary)."""
 
+    mask: Tensor
+    cos: Tensor
+    sin: Tensor
+
     def __init__(self, config: LlamaConfig, fused: bool = False, recompute: str = "none"):
         super().__init__()
         self.recomputed = config.layers if recompute == "full" else 0  # blocks, the first ones, that are run again
@@ -208,7 +214,7 @@ class Llama(nn.Module):
 
 def build(config: Config, fused: bool = False, recompute: str = "none") -> GPT | Llama:
     """The model that a config describes."""
-    return (Llama if isinstance(config, LlamaConfig) else GPT)(config, fused, recompute)
+    return Llama(config, fused, recompute) if isinstance(config, LlamaConfig) else GPT(config, fused, recompute)
 
 
 def gpt_step(config: Config, batch: int = 1, dtype: torch.dtype = torch.bfloat16, fused: bool = False) -> Callable:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -24,14 +25,16 @@ from .shapes import Shape, check, check_broadcast, check_dy, check_linear, check
 
 Kept = Tensor | None  # None: not kept, because nobody wants the gradient that needs it
 Grads = tuple[Kept, Kept, Tensor]  # dx, dw, db
+Vjp = TypeVar("Vjp", bound=Callable)
 Saved = tuple  # what a forward hands to its VJP, in the order of the VJP's arguments
 
 
-def needs(**by_input: str) -> Callable:
+def needs(**by_input: str) -> Callable[[Vjp], Vjp]:
     """Note on a VJP, input by input and in the order of its results, which of its arguments each gradient reads."""
 
-    def note(vjp: Callable) -> Callable:
-        vjp.needs = {name: arguments.split() for name, arguments in by_input.items()}
+    def note(vjp: Vjp) -> Vjp:
+        noted: Any = vjp  # no type of a function has our attribute
+        noted.needs = {name: arguments.split() for name, arguments in by_input.items()}
         return vjp
 
     return note
@@ -190,7 +193,7 @@ def layer_norm_vjp(dy: Tensor, x: Kept, mean: Kept, rstd: Kept, w: Kept) -> Grad
     x̂ is made again: a subtraction and a product, against one more tensor of x's size.
     """
     db = unbroadcast(dy, dy.shape[-1:])
-    if x is None:  # only db is wanted
+    if x is None or mean is None or rstd is None:  # only db is wanted
         return None, None, db
     check_dy("layer_norm", dy, x.shape)
     x_hat = (x - mean) * rstd
@@ -235,7 +238,7 @@ def matmul_vjp(dy: Tensor, a: Kept, b: Kept, a_shape: Shape, b_shape: Shape) -> 
     return da, db
 
 
-def add(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Saved]:
+def add(a: Tensor | float, b: Tensor | float) -> tuple[Tensor | float, Saved]:
     """y = a + b, broadcast."""
     check_broadcast("add", shape_of(a), shape_of(b))
     return a + b, (shape_of(a), shape_of(b))
@@ -251,7 +254,7 @@ def add_vjp(dy: Tensor, a_shape: Shape, b_shape: Shape) -> tuple[Tensor, Tensor]
     return unbroadcast(dy, a_shape), unbroadcast(dy, b_shape)
 
 
-def mul(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Saved]:
+def mul(a: Tensor | float, b: Tensor | float) -> tuple[Tensor | float, Saved]:
     """y = a b, element by element, broadcast."""
     check_broadcast("mul", shape_of(a), shape_of(b))
     return a * b, (a, b, shape_of(a), shape_of(b))

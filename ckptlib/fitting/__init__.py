@@ -85,7 +85,8 @@ def fits(
 def _extra(question: Question, answer: Fit, batch: int) -> float | None:
     if batch > answer.batch:
         return None
-    return answer.need.extra if batch == answer.batch else question.need(batch).extra
+    need = answer.need if answer.need is not None and batch == answer.batch else question.need(batch)
+    return need.extra
 
 
 def _known(name: str, value: str, known: tuple[str, ...]) -> None:

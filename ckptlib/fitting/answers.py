@@ -16,7 +16,7 @@ MiB = 2**20
 class Fit:
     """The answer. `need` is what the largest batch needs, `too_much` what one sequence more would."""
 
-    config: Config
+    config: Config | str  # a model of your own has only a name
     capacity: int
     precision: str
     strategy: str
@@ -27,6 +27,7 @@ class Fit:
 
     @property
     def about(self) -> str:
+        assert isinstance(self.config, Config)
         kind = "fused" if self.fused else "plain"
         return f"{self.config.tokens} tokens, {self.precision}, {kind} attention"
 
@@ -34,8 +35,8 @@ class Fit:
         shown = self.need or self.too_much
         per, unit = (GiB, "GiB") if self.capacity >= GiB else (MiB, "MiB")
         used = [(part, nbytes) for part, nbytes in shown.parts.items() if nbytes]
-        rows = [*used, (f"batch {shown.batch}, in the {shown.window}", shown.nbytes)]
-        rows = [(what, n, f"{n / per:,.2f}") for what, n in (*rows, ("the GPU has", self.capacity))]
+        needed = (f"batch {shown.batch}, in the {shown.window}", shown.nbytes)
+        rows = [(what, n, f"{n / per:,.2f}") for what, n in (*used, needed, ("the GPU has", self.capacity))]
         title = f"largest batch {self.batch}: {self.about}, "
         more = self.too_much.nbytes
         notes = [f"Batch {self.too_much.batch} would need {more:,} B ({more / per:,.2f} {unit})."]

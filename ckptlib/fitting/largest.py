@@ -18,7 +18,7 @@ STRATEGIES = ("none", "selective", "full", "planned")
 class Question:
     """How one strategy trains within so many bytes, at any batch."""
 
-    at: Setting
+    at: Setting | None  # None for a model of your own, whose steps are run (own.py)
     nbytes: int
     strategy: str
     tick: Callable[[], object] = lambda: None
@@ -26,6 +26,7 @@ class Question:
 
     def chain(self, batch: int, kind: str) -> Chain:
         self.tick()
+        assert self.at is not None
         return Chain(replace(self.at, batch=batch), kind)
 
     def need(self, batch: int) -> Need:

@@ -7,7 +7,7 @@ for each schedule, and rewritten for other batches (any_batch.py). The answer's 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import count
 from typing import Any
@@ -139,7 +139,8 @@ class Rewritten(WholeStep):
             return [max(a + (b - a) * (self.batch - self.prime) // self.prime, 0) for a, b in pairs]
 
         numbers = ("ftime", "btime", "x", "xbar", "dx", "ftmp", "btmp", "atmp")
-        return replace(one, **{name: between(name) for name in numbers})
+        given: dict[str, Any] = {name: between(name) for name in numbers}
+        return replace(one, **given)
 
 
 def _prime(training: Training) -> int:
@@ -194,7 +195,7 @@ def _possible(step: WholeStep, strategies: tuple[str, ...]) -> tuple[tuple[str, 
 class OwnQuestion(Question):
     """As `Question`, with every step run."""
 
-    step_at: Callable[[int], WholeStep] = None
+    step_at: Callable[[int], WholeStep] = field(kw_only=True)
 
     def need(self, batch: int) -> Need:
         step, found = self.step_at(batch), self._found(batch)

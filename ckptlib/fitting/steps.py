@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from ..configs import Config
 from ..measure.cuda.allocator import AllocatorRules
@@ -50,21 +50,28 @@ def forward_backward(at: Setting, kind: str, recomputed: int = 0, schedule: Sche
     Backward recomputes the first so many blocks, as `torch.utils.checkpoint` does, or follows a schedule of the blocks
     and the head.
     """
+    return _passes(_built(at, kind, recomputed, schedule), at)
+
+
+def _built(at: Setting, kind: str, recomputed: int, schedule: Schedule | None) -> nn.Module:
     model = build(at.config, at.fused, kind).to(at.dtype)
     model.recomputed, model.schedule = recomputed, schedule
+    return model
+
+
+def _passes(model: nn.Module, at: Setting) -> Step:
     ids = torch.randint(at.config.vocabulary, (at.config.tokens, at.batch))
 
     def passes() -> None:
         F.cross_entropy(model(ids).flatten(0, 1), ids.flatten()).backward()
 
-    passes.model = model
     return passes
 
 
 def training_step(at: Setting, kind: str = "none", recomputed: int = 0, schedule: Schedule | None = None) -> Step:
     """Build model and AdamW as they are after the first step; return the next step."""
-    passes = forward_backward(at, kind, recomputed, schedule)
-    update = adamw(passes.model, at.precision)
+    model = _built(at, kind, recomputed, schedule)
+    passes, update = _passes(model, at), adamw(model, at.precision)
 
     def step() -> None:
         passes()
@@ -98,7 +105,7 @@ def adamw(model: nn.Module, precision: str) -> Step:
     mixed: bfloat16 weights and gradients, float32 masters and moments, 16 bytes a weight.
     """
     mixed = precision == "mixed"
-    parameters = [p for p in model.parameters() if p.requires_grad]
+    parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
     masters = [p.detach().float() for p in parameters] if mixed else parameters
     optimizer = torch.optim.AdamW(masters)
     for p in masters:

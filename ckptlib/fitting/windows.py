@@ -41,7 +41,8 @@ def windows(line: Timeline, ops: Sequence[Op], layers: int) -> dict[str, Window]
 
     What backward recomputes of a block belongs to that block's backward.
     """
-    name, found, total = "embedding", {}, line.total(-1)
+    found: dict[str, Window] = {}
+    name, total = "embedding", line.total(-1)
     in_blocks = [c.op >= 0 and ops[c.op].module.startswith("blocks.") for c in line.changes]
     last = max(moment for moment, inside in enumerate(in_blocks) if inside)
     for moment, change in enumerate(line.changes):

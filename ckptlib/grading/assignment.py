@@ -66,7 +66,8 @@ class Assignment:
         from nbgrader import preprocessors as pp
 
         steps = [pp.ClearSolutions, pp.LockCells, pp.ClearOutput, pp.ClearHiddenTests, pp.ClearMarkScheme]
-        notebook, resources = nbformat.from_dict(self.source), {}
+        notebook = nbformat.from_dict(self.source)
+        resources: dict[str, Any] = {}
         for step in [*steps, pp.ComputeChecksums]:
             notebook, resources = step().preprocess(notebook, resources)
         return notebook

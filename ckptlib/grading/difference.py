@@ -85,6 +85,7 @@ def _lists(got: Any, expected: list, tolerance: Tolerance) -> str:
 
 def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
     wanted = values_in(expected)
+    assert wanted is not None  # what `difference` compares in another way does not come here
     found = values_in(got, wanted.ndim)
     if found is None:
         return f"{_show(got)} found, expected {_kind(expected)}"

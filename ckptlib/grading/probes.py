@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -166,7 +166,7 @@ def _letter(answer: Any) -> str:
 
 
 @contextmanager
-def as_new():
+def as_new() -> Iterator[None]:
     """An answer may have left torch in another state: ask in the state that a new kernel has."""
     dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     try:

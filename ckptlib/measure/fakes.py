@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # torch's stubs do not list it
 
 from ..errors import CkptError
 from ..torch_internals import FakeTensor, FakeTensorMode, is_traceable_wrapper_subclass, schema, storage_address

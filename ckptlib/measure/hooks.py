@@ -199,11 +199,20 @@ class Watch:
 
     def _row(self, module: nn.Module, names: tuple[str, ...], calls: list[Call]) -> Row:
         phases = [call.phase for call in calls]
-        counts = [phases.count(phase) for phase in ("forward", "recompute", "backward")]
         cut = sum(call.cut for call in calls if call.phase == "recompute")
         grads = [c.requires_grad for c in calls if c.phase == "forward" and c.requires_grad is not None]
-        bytes_ = [self._held.most(phase, names[0]) for phase in ("forward", "recompute")]
-        return Row(names[0], type(module).__name__, *counts, cut, any(grads) if grads else None, *bytes_, names)
+        return Row(
+            module=names[0],
+            cls=type(module).__name__,
+            forward=phases.count("forward"),
+            recompute=phases.count("recompute"),
+            backward=phases.count("backward"),
+            cut=cut,
+            requires_grad=any(grads) if grads else None,
+            stored=self._held.most("forward", names[0]),
+            recomputed=self._held.most("recompute", names[0]),
+            names=names,
+        )
 
     def table(self) -> Table:
         rows = [

@@ -99,6 +99,7 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
             model, step = _built(model)
             recorder.settle()
         device = _check(model, step)
+        assert isinstance(model, nn.Module)  # `_check` has seen to it
         recorder.adopt(model)  # also what the step never comes to call
         result = step()
         recorder.close()  # before `result` dies: its caller would have kept it
@@ -146,7 +147,9 @@ def _account(trace: Trace, model: nn.Module, device: str) -> Ledger:
 
 def _activations(trace: Trace) -> set[int]:
     """What forward made and still holds when backward begins, each time it does; else what is left at the end."""
-    alive, kept, began, before = set(), set(), False, "forward"
+    alive: set[int] = set()
+    kept: set[int] = set()
+    began, before = False, "forward"
     for event in trace.events:
         if event.phase in ("backward", "recompute") and before not in ("backward", "recompute"):
             began = True

@@ -143,9 +143,10 @@ class _Run(NamedTuple):
         with recording(self.fake, **options) as recorder:
             step = self.fn
             if self.builds:
-                step = self.fn()
-                if not callable(step):
-                    raise TypeError(f"builds=True, so fn must return the step to measure; it returned {step!r:.80}")
+                built = self.fn()
+                if not callable(built):
+                    raise TypeError(f"builds=True, so fn must return the step to measure; it returned {built!r:.80}")
+                step = built
                 recorder.settle()
             on_step()
             result = step()
@@ -158,7 +159,7 @@ def _on_cpu(run: _Run, hidden: bool) -> Measurement:
     with profiled() if hidden else nullcontext() as readings:
         trace = run.trace(markers=hidden)
     line, marks = of_trace(trace, "cpu", "meta")  # a meta tensor counts as the one it stands for
-    found = reconcile(readings, trace).hidden if hidden else None
+    found = None if readings is None else reconcile(readings, trace).hidden
     return Measurement("cpu", line, trace, marks, hidden=found, unknowns=trace.unknowns)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -84,8 +84,9 @@ def _walk(nodes: list[ProfilerEvent]) -> Iterator[Reading]:
     while stack:  # not recursive: backward nests deeply
         node = stack.pop()
         stack += node.children
-        if node.tag == ProfilerEventType.Allocation and node.extra_fields.device.type == "cpu":
-            yield Reading(node.start_time_ns, "memory", -1, node.extra_fields.alloc_size, node.extra_fields.ptr)
+        extra: Any = node.extra_fields  # of one class per tag
+        if node.tag == ProfilerEventType.Allocation and extra.device.type == "cpu":
+            yield Reading(node.start_time_ns, "memory", -1, extra.alloc_size, extra.ptr)
         elif node.name.startswith(MARKER):
             index = int(node.name.removeprefix(MARKER))
             yield Reading(node.start_time_ns, "begin", index)

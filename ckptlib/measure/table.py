@@ -33,7 +33,8 @@ class Table(NamedTuple):
         lines.insert(2, "  ".join("-" * w for w in widths))
         return "\n".join([*lines, *self.notes])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     def _right(self) -> list[bool]:
         """Which columns are aligned to the right."""

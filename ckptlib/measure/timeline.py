@@ -75,13 +75,13 @@ class Timeline:
         return list(live.values())
 
     def by_category(self, moment: int) -> dict[str, int]:
-        sums = Counter()
+        sums: Counter[str] = Counter()
         for c in self.alive(moment):
             sums[c.owner.category] += c.nbytes
         return {category: sums[category] for category in CATEGORIES if sums[category]}
 
     def by_module(self, moment: int) -> dict[str, int]:
-        sums = Counter()
+        sums: Counter[str] = Counter()
         for c in self.alive(moment):
             sums[c.owner.module] += c.nbytes
         return dict(sums.most_common())

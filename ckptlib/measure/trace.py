@@ -111,7 +111,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         if self._reals:
             self._reals.close()
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if func.namespace in _QUESTIONS:
             return func(*args, **kwargs)
@@ -129,7 +129,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
             node=next_sequence_number() - 1,
         )
         if self._on_backward and op.phase in ("backward", "recompute"):
-            self._on_backward, notify = None, self._on_backward
+            notify, self._on_backward = self._on_backward, None
             notify()
         self.trace.ops.append(op)
         self._op, self._phase = op.index, op.phase
@@ -137,7 +137,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         try:
             with profiler_range(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
                 out = func(*args, **kwargs)
-            if self._fake and func not in _LIFTS:
+            if self._reals and func not in _LIFTS:
                 keep_storage(func, args, out)
                 for t in filter(is_plain_real, tensors_in((args, kwargs))):
                     if not self._is_host(t):

@@ -101,7 +101,7 @@ def _member(fn: Callable, rank: int, ranks: int, store: str, seconds: float) -> 
 
 def _read(fd: int, deadline: float) -> str:
     """All that comes until the other end is closed, or nothing if that takes too long."""
-    pieces = []
+    pieces: list[bytes] = []
     while select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
         piece = os.read(fd, 65536)
         if not piece:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from .ending import die_with_parent
 
@@ -35,7 +36,7 @@ def answer(fn: Callable) -> None:
     asked = json.loads((folder / "arguments.json").read_text())
     left = max(1, asked["until"] - time.time())
     faulthandler.dump_traceback_later(0.9 * left)  # where it hangs, if it does
-    group = {"rank": rank, "world_size": ranks, "timeout": timedelta(seconds=left)}
+    group: dict[str, Any] = {"rank": rank, "world_size": ranks, "timeout": timedelta(seconds=left)}
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", **group)
     try:
         found = json.dumps(fn(**asked["arguments"]))

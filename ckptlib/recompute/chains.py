@@ -39,7 +39,7 @@ class Chain:
 class _Given(nn.Module):
     """A block and its other arguments: a function of one tensor."""
 
-    def __init__(self, block: nn.Module, args: tuple, kwargs: dict):
+    def __init__(self, block: Callable[..., Tensor], args: tuple, kwargs: dict):
         super().__init__()
         self.block, self.args, self.kwargs = block, args, kwargs
 
@@ -67,9 +67,10 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
     """
     args, kwargs = call_of(inputs)
     # A forward of its own may do more than call one module after the other.
-    plain = isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward
-    if plain or isinstance(model, (nn.ModuleList, list, tuple)):
-        stages = list(model)
+    if (isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward) or isinstance(
+        model, (nn.ModuleList, list, tuple)
+    ):
+        stages: list[Callable[..., Tensor]] = list(model)
         if not stages or not all(callable(stage) for stage in stages):
             raise CkptError("a chain is a list of at least one module or function")
         if len(args) != 1 or not isinstance(args[0], Tensor):

@@ -71,7 +71,8 @@ class CheckpointFunction(torch.autograd.Function):
         if not found:
             why = "this checkpoint() is not necessary"
             raise RuntimeError(f"none of output has requires_grad=True, {why}")
-        torch.autograd.backward(*zip(*found, strict=True))  # weights get their .grad here
+        ys, dys = zip(*found, strict=True)
+        torch.autograd.backward(ys, dys)  # weights get their .grad here
         return None, None, *(a.grad if isinstance(a, Tensor) else None for a in args)
 
 
@@ -134,7 +135,16 @@ def _reentrant(*args: Any) -> Any:
 
 
 @not_compiled
-def _with_hooks(fn, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop) -> Any:
+def _with_hooks(
+    fn: Callable,
+    args: tuple,
+    kwargs: dict,
+    preserve_rng_state: bool,
+    context_fn: ContextFn,
+    determinism_check: str,
+    debug: bool,
+    early_stop: bool,
+) -> Any:
     if (setting := debug_setting(theirs)) is not None:  # set_checkpoint_debug_enabled is in force
         debug = setting
     if (setting := early_stop_setting(theirs)) is not None:  # set_checkpoint_early_stop is in force
@@ -186,12 +196,22 @@ class _Segment:
     Nesting needs no code: inputs are saved as an op's, so a checkpoint around this one packs and recomputes them first.
     """
 
-    def __init__(self, fn, args, kwargs, surroundings, context, fingerprint, early_stop, log) -> None:
+    def __init__(
+        self,
+        fn: Callable,
+        args: tuple,
+        kwargs: dict,
+        surroundings: Surroundings,
+        context: AbstractContextManager,
+        fingerprint: Callable[[Tensor], tuple],
+        early_stop: bool,
+        log: DebugLog | None,
+    ) -> None:
         self.fn, self.kwargs, self.surroundings, self.context = fn, kwargs, surroundings, context
         self.fingerprint, self.early_stop, self.log = fingerprint, early_stop, log
         self.inputs = [make_saved_tensor(a, is_output=False) if isinstance(a, Tensor) else a for a in args]
         self.slots: list[weakref.ref[_Slot]] = []  # in the order in which autograd saved
-        self.fingerprints: list[tuple | None] = []  # one for each slot
+        self.fingerprints: list[tuple] = []  # one for each slot
         self.done: set[Any] = set()  # the backward passes it was recomputed for
         self.complete = False  # the first run has ended
 
@@ -272,6 +292,7 @@ class _Replay:
 
     def pack(self, x: Tensor) -> Tensor:
         segment, index = self.segment(), self.count
+        assert segment is not None  # it runs this
         last = len(segment.slots) - 1
         if segment.early_stop and index > last:
             raise _Stop  # again: `fn` caught the first one
@@ -298,6 +319,7 @@ class _Replay:
 
     def check(self) -> None:
         segment = self.segment()
+        assert segment is not None  # it calls this
         if self.inside_forward:
             return
         if self.count != len(segment.slots):

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf
 from numbers import Integral, Real
+from typing import Any
 
 from ..errors import CkptError
 
+_AS_COMPUTED: Any = None  # stands for a value that `__post_init__` fills in, so that no field is ever None
 TOO_LARGE = 2**53  # bytes: for exact sums, and for any memory. Times may be FLOPs, and more
 
 
@@ -32,12 +34,12 @@ class Costs:
     btime: Sequence[float]
     x: Sequence[int]
     xbar: Sequence[int]
-    dx: Sequence[int] | None = None
-    ftmp: Sequence[int] | None = None
-    btmp: Sequence[int] | None = None
-    atmp: Sequence[int] | None = None
-    saves_x: Sequence[bool] | None = None
-    saves_y: Sequence[bool] | None = None
+    dx: Sequence[int] = _AS_COMPUTED
+    ftmp: Sequence[int] = _AS_COMPUTED
+    btmp: Sequence[int] = _AS_COMPUTED
+    atmp: Sequence[int] = _AS_COMPUTED
+    saves_x: Sequence[bool] = _AS_COMPUTED
+    saves_y: Sequence[bool] = _AS_COMPUTED
     dy_at_start: bool = True
 
     def __post_init__(self) -> None:
@@ -54,8 +56,8 @@ class Costs:
                 hint = " (the input of stage 0 first, then every stage's output)" if name in ("x", "dx") else ""
                 raise CkptError(f"{name} has {len(values)} entries for {n} stages, expected {expected}{hint}")
             truths = name.startswith("saves")
-            values = map(bool, values) if truths else _numbers(name, values, whole=not name.endswith("time"))
-            object.__setattr__(self, name, tuple(values))
+            checked = map(bool, values) if truths else _numbers(name, values, whole=not name.endswith("time"))
+            object.__setattr__(self, name, tuple(checked))
 
     @property
     def n(self) -> int:

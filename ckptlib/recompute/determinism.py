@@ -31,12 +31,12 @@ def digest(x: Tensor) -> tuple:
         raise ValueError(f"determinism_check='values' cannot read the bytes of a {what}: use 'default' here")
     with torch.no_grad(), without_dispatch_modes():  # this is our own business: no policy or trace should see it
         values = x.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
-        return *metadata(x), hashlib.blake2b(values.view(torch.uint8).numpy(), digest_size=16).hexdigest()
+        return *metadata(x), hashlib.blake2b(values.view(torch.uint8).numpy().data, digest_size=16).hexdigest()
 
 
-FINGERPRINTS: dict[str, Callable[[Tensor], tuple | None]] = {
+FINGERPRINTS: dict[str, Callable[[Tensor], tuple]] = {
     "default": metadata,
-    "none": lambda x: None,
+    "none": lambda x: (),
     "values": digest,
 }
 

@@ -197,12 +197,13 @@ def _reason(name: str, g: Tensor | None, h: Tensor | None, random: bool) -> str:
 def _finding(what: str, name: str, a: Any, b: Any, why: str) -> Finding:
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         same = a is b if a is None or b is None else type(a) is type(b) and a == b
-        texts = ["a tensor" if isinstance(v, Tensor) else repr(v) for v in (a, b)]
-        return Finding(what, name, "equal" if same else "differs", *texts, "" if same else why)
+        plain, wrapped = ("a tensor" if isinstance(v, Tensor) else repr(v) for v in (a, b))
+        return Finding(what, name, "equal" if same else "differs", plain, wrapped, "" if same else why)
     if what == "output" and a.requires_grad and not b.requires_grad:
         return Finding(what, name, "differs", "requires_grad", "does not", WHY["untrained"])
     if a.shape != b.shape or a.dtype != b.dtype:
-        return Finding(what, name, "differs", *(f"{tuple(v.shape)} {v.dtype}" for v in (a, b)), why)
+        plain, wrapped = (f"{tuple(v.shape)} {v.dtype}" for v in (a, b))
+        return Finding(what, name, "differs", plain, wrapped, why)
     # The widest type of their kind: what is compared here has no rounding of its own.
     wide = torch.complex128 if a.is_complex() else torch.float64
     return _numbers(what, name, a.detach().to(wide), b.detach().to(wide), why)

@@ -137,12 +137,13 @@ class Run:
     def _first(self, kind: str, stage: int) -> Tensor:
         """Build the graph of this stage: complete if it keeps everything, with tickets for saved tensors if not."""
         x, self.head, self.current = self.head, None, (-1, None)  # no one but the callers' frames holds the input
-        again = self.times[stage] > 1
-        before = self.before[stage] = _Before(self.layers[stage], x) if again else None
+        assert x is not None  # `advance` has put it there
+        before = _Before(self.layers[stage], x) if self.times[stage] > 1 else None
         self.saved[stage] = 0
         with nullcontext() if kind == KEEP_ALL else saved_tensors_hooks(lambda t: self._ticket(stage), _redeem):
             y = call_stage(stage, self.layers[stage], x)
         if before:
+            self.before[stage] = before
             before.forget_the_unchanged()
             before.needs_grad = x.requires_grad
         self.head, self.built = y, stage + 1
@@ -154,6 +155,7 @@ class Run:
 
     def _again(self, kind: str, stage: int) -> Tensor:
         (_, x), self.current = self.current, (-1, None)
+        assert x is not None  # a schedule restores a value, or has just computed it
         before = self.before[stage]
         for kept in before.besides:
             kept.get(f"an argument of stage {stage}")
@@ -161,7 +163,7 @@ class Run:
             if kind != KEEP_ALL:
                 with torch.no_grad():
                     return call_stage(stage, self.layers[stage], x)
-            contents: list[_Kept] = []
+            contents: list[_Kept | int] = []
             with torch.enable_grad(), saved_tensors_hooks(lambda t: contents.append(_Kept(t.detach())), _redeem):
                 x = x.detach().requires_grad_(before.needs_grad)
                 y = call_stage(stage, self.layers[stage], x).detach()

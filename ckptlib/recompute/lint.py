@@ -104,7 +104,7 @@ def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], E
             error = e
     calls = recorder.calls
     found = [f for call in calls for f in _of_call(call)] + [*_of_chains(calls)] + autocast.findings
-    if watched is not None:
+    if watched is not None and model is not None:
         found += _of_modules(watched, calls, dict(model.named_modules()), hooked)
     more = [*_of_functions(recorder), *(_of_error(error, calls) if error is not None else ())]
     known = {f.number for f in found} & {4, 9}  # there the module's finding, or the call's, says where

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -66,7 +66,7 @@ class _AnyValues(tuple):
     __hash__ = tuple.__hash__
 
     def __eq__(self, other: object) -> bool:
-        return self[:3] == other[:3]
+        return isinstance(other, tuple) and self[:3] == other[:3]
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -186,31 +186,41 @@ def recorded_calls(model: nn.Module | None) -> Iterator[Recorder]:
     generator, function = getattr(theirs, name_of("checkpoint_generator")), theirs.CheckpointFunction
     hooked, apply = ours._with_hooks, ours._reentrant
 
-    def their_hooks(fn, preserve, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
+    def their_hooks(
+        fn: Callable,
+        preserve: bool,
+        context_fn: Callable,
+        determinism_check: str,
+        debug: bool,
+        early_stop: bool,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Iterator:
         with recorder.noted(fn, False, preserve, args, kwargs) as call:
             contexts = recorder.contexts(context_fn, call)
             yield from generator(fn, preserve, contexts, determinism_check, debug, early_stop, *args, **kwargs)
 
-    def our_hooks(fn, args, kwargs, preserve, context_fn, *options):
+    def our_hooks(fn: Callable, args: tuple, kwargs: dict, preserve: bool, context_fn: Callable, *options: Any) -> Any:
         with recorder.noted(fn, False, preserve, args, kwargs) as call:
             return hooked(fn, args, kwargs, preserve, recorder.contexts(context_fn, call), *options)
 
     def reentrant(way: Callable) -> Callable:
-        def called(fn, preserve, *args):
+        def called(fn: Callable, preserve: bool, *args: Any) -> Any:
             with recorder.noted(fn, True, preserve, args, {}) as call:
                 return way(recorder.twice(fn, call), preserve, *args)
 
         return called
 
+    patches: tuple[AbstractContextManager, ...] = (
+        mock.patch.object(theirs, name_of("checkpoint_generator"), their_hooks),
+        mock.patch.object(theirs, "CheckpointFunction", SimpleNamespace(apply=reentrant(function.apply))),
+        mock.patch.object(ours, "_with_hooks", our_hooks),
+        mock.patch.object(ours, "_reentrant", reentrant(apply)),
+        mock.patch.dict(determinism_checks, {"default": recorder.fingerprint}),
+        mock.patch.dict(determinism.FINGERPRINTS, {"default": recorder.fingerprint}),
+        *(mock.patch.object(F, name, recorder.followed(name)) for name in FOLLOWED),
+    )
     with ExitStack() as stack:
-        for patch in (
-            mock.patch.object(theirs, name_of("checkpoint_generator"), their_hooks),
-            mock.patch.object(theirs, "CheckpointFunction", SimpleNamespace(apply=reentrant(function.apply))),
-            mock.patch.object(ours, "_with_hooks", our_hooks),
-            mock.patch.object(ours, "_reentrant", reentrant(apply)),
-            mock.patch.dict(determinism_checks, {"default": recorder.fingerprint}),
-            mock.patch.dict(ours.FINGERPRINTS, {"default": recorder.fingerprint}),
-            *(mock.patch.object(F, name, recorder.followed(name)) for name in FOLLOWED),
-        ):
+        for patch in patches:
             stack.enter_context(patch)
         yield recorder

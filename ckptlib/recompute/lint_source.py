@@ -6,6 +6,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
 from torch import nn
 
@@ -62,7 +63,7 @@ def _inside(modules: list[nn.Module]) -> list[nn.Module]:
     found: dict[nn.Module, None] = {}
     for m in modules:
         for _, call in _calls_in(type(m)):
-            parts = [getattr(m, name, None) for name in _attributes(call.args[:1], _tree(type(m)))]
+            parts: list[Any] = [getattr(m, name, None) for name in _attributes(call.args[:1], _tree(type(m)))]
             if not parts or not all(isinstance(part, nn.Module) for part in parts):
                 return modules
             found |= dict.fromkeys(inner for part in parts for inner in part.modules())

@@ -34,7 +34,9 @@ def nested_calls(schedule: Schedule) -> Calls:
         for place in reversed(range(len(calls))):
             stages = calls[place]
             if isinstance(stages, list):
-                _expect(todo, Action(RESTORE, stages[0]))
+                first = stages[0]
+                assert isinstance(first, int)  # what is nested has not been filled in yet
+                _expect(todo, Action(RESTORE, first))
                 calls[place] = forward_and_backward()  # what is inside shows when it runs again
             else:
                 _expect(todo, Action(BACKWARD, stages))
@@ -59,8 +61,8 @@ def brackets(calls: Calls) -> str:
         alone = isinstance(call, int) or (len(call) == 1 and isinstance(call[0], int))
         return type(call).__name__ if alone else str(call)  # the others are like nothing else
 
-    words = []
-    for _, row in groupby(calls, kind):
-        row = [str(call) if isinstance(call, int) else f"[{brackets(call)}]" for call in row]
+    words: list[str] = []
+    for _, alike in groupby(calls, kind):
+        row = [str(call) if isinstance(call, int) else f"[{brackets(call)}]" for call in alike]
         words += row if len(row) < 3 else [f"{row[0]} … {row[-1]}"]
     return ", ".join(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ class Packing(saved_tensors_hooks):
         self._seen: dict[tuple, tuple[StorageWeakRef, weakref.ref[_Waiting]]] = {}
 
     @not_compiled
-    def __enter__(self) -> Packing:
+    def __enter__(self) -> Packing:  # type: ignore[override]  # torch's returns None; this one is there to be read
         if self._open:
             raise RuntimeError(f"{self.name} is in use already, around this block or in a thread: make one for each")
         self.store.open()
@@ -155,7 +155,7 @@ class _Waiting:
         if self.back is None or self.back[0].expired():
             return None
         storage = storage_from_weak(self.back[0].cdata)
-        return storage and torch.empty(0, dtype=self.back[1], device=self.device).set_(storage)
+        return None if storage is None else torch.empty(0, dtype=self.back[1], device=self.device).set_(storage)
 
 
 @dataclass
@@ -163,7 +163,7 @@ class _View:
     waiting: _Waiting
     shape: torch.Size
     stride: tuple[int, ...]
-    offset: int
+    offset: int | torch.SymInt
 
 
 class _Unchanged:
@@ -214,14 +214,14 @@ class GradientError:
         return self.table()._repr_html_()
 
 
-def gradient_error(loss: Callable[[], Tensor], of: nn.Module | dict[str, Tensor], packing: Packing) -> GradientError:
+def gradient_error(loss: Callable[[], Tensor], of: nn.Module | Mapping[str, Tensor], packing: Packing) -> GradientError:
     """Run `loss()` and its backward twice, as it is and inside `packing`, with the same random numbers; compare.
 
     `of`: the model, or tensors by name, whose gradients to compare. Their .grad is left alone; buffers are not: each
     run updates BatchNorm's statistics, so they move twice.
     """
-    named = dict(of.named_parameters()) if isinstance(of, nn.Module) else dict(of)
-    named = {name: t for name, t in named.items() if t.requires_grad}
+    every: Mapping[str, Tensor] = dict(of.named_parameters()) if isinstance(of, nn.Module) else of
+    named = {name: t for name, t in every.items() if t.requires_grad}
     if not named:
         raise ValueError("nothing to compare: no tensor in `of` requires a gradient")
     with torch.random.fork_rng():  # puts the generators back afterwards, so both runs start from the same state

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -86,15 +86,17 @@ class Planned(nn.Module):
 
     def __init__(self, model: nn.Module | Sequence[Callable], chain: Chain, schedule: Schedule):
         super().__init__()
-        is_list = not isinstance(model, nn.Module)
-        self.model = nn.ModuleList(s for s in model if isinstance(s, nn.Module)) if is_list else model
+        if not isinstance(model, nn.Module):
+            model = nn.ModuleList(stage for stage in model if isinstance(stage, nn.Module))
+        self.model = model
         self.schedule, self.paths = schedule, chain.paths
         self._blocks = tuple(chain.blocks)  # a tuple of modules is not registered: they are, above
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if not self.paths:
             return execute(self.schedule, self._blocks, *args, **kwargs)
-        row = _Row(self.schedule, self._blocks, self.paths)
+        blocks = cast(tuple[nn.Module, ...], self._blocks)  # which were found in a model, by their paths
+        row = _Row(self.schedule, blocks, self.paths)
         with row.takes_the_calls():
             out = self.model(*args, **kwargs)
         row.check_complete()
@@ -133,7 +135,7 @@ class _Row:
         if i != self.called:
             due = self.paths[self.called] if self.called < len(self.paths) else "none of the row"
             raise CkptError(f"{self.paths[i]} was called where {due} was due. {_LIKELY}")
-        if i and (x is not self.last[0] or version(x) != self.last[1]):
+        if i and (self.last is None or x is not self.last[0] or version(x) != self.last[1]):
             raise CkptError(f"{self.paths[i]} was not given what {self.paths[i - 1]} returned. {_LIKELY}")
         y = self.run.advance(stage, x)
         self.called += 1

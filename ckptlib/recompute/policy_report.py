@@ -70,7 +70,8 @@ def _built(build: Callable) -> tuple[Callable[..., Any], tuple]:
     if not (len(parts) == 2 and callable(parts[0]) and isinstance(parts[1], (tuple, list))):
         found = ", ".join(type(part).__name__ for part in parts)
         raise TypeError(f"build returned {found}; expected (segment, args), and args a tuple: one argument is (x,)")
-    return parts
+    segment, args = parts
+    return segment, args
 
 
 def _policy(name: str, make: Any, segment: Callable, args: tuple) -> Any:
@@ -87,7 +88,7 @@ def _policy(name: str, make: Any, segment: Callable, args: tuple) -> Any:
 def _run(segment: Callable[..., Any], args: tuple, name: str, policy: Any) -> Any:
     if name == NONE:
         return segment(*args)
-    extra = {"context_fn": selective(policy)} if policy is not None else {}
+    extra: dict[str, Any] = {"context_fn": selective(policy)} if policy is not None else {}
     return checkpoint(segment, *args, use_reentrant=False, preserve_rng_state=False, **extra)
 
 

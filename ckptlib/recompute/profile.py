@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -99,9 +99,9 @@ def _profile(
         xbar = max(sum(_made(recorder, kept)), out)  # a view of the input counts as if it were new
         atmp = _peak(recorder) - xbar
         btmp = _backward(recorder, y, own) - xbar if y.requires_grad else 0
-    temporary = (max(nbytes, 0) for nbytes in (ftmp, btmp, atmp))
+    ftmp, btmp, atmp = (max(nbytes, 0) for nbytes in (ftmp, btmp, atmp))
     ftime, btime = ftime[1:] or ftime, btime[1:] or btime  # the first is slower than those after it
-    return _Stage(min(ftime), min(btime), out, xbar, *temporary, saves_x, saves_y, y.requires_grad), y
+    return _Stage(min(ftime), min(btime), out, xbar, ftmp, btmp, atmp, saves_x, saves_y, y.requires_grad), y
 
 
 def _parts(t: Tensor) -> list[tuple[Tensor, torch.UntypedStorage]]:
@@ -124,7 +124,7 @@ def _backward(recorder: Recorder, y: Tensor, own: list[Tensor]) -> int:
     return _peak(recorder, start, stay) - _nbytes(y) - 2 * _nbytes(loss)  # nor the loss and its own gradient
 
 
-def _peak(recorder: Recorder, start: int = 0, without: set[int] = frozenset()) -> int:
+def _peak(recorder: Recorder, start: int = 0, without: Set[int] = frozenset()) -> int:
     """The most bytes of new storages that are alive at once, from the event `start` on."""
     now, levels = 0, []
     for event in recorder.trace.events:

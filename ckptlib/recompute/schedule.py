@@ -70,7 +70,9 @@ class Schedule:
         costs = costs or Costs.unit(self.n)
         if costs.n != self.n:
             raise CkptError(f"the costs are of {costs.n} stages, the schedule of {self.n}")
-        state, steps, time, ran = _State(costs), [], 0, Counter()
+        state, steps = _State(costs), []
+        time: float = 0
+        ran: Counter[int] = Counter()
         for number, action in enumerate(self.actions):
             nbytes = state.do(number, action)
             again = action.kind in FORWARDS and ran[action.stage] > 0

@@ -186,7 +186,8 @@ class _ByOp(Policy):
 
 def _named(*names: str) -> Policy:
     found = (name if "." in name else f"higher_order.{name}" for name in names)
-    return by_op(*(reduce(getattr, name.split("."), torch.ops) for name in found))
+    start: Any = torch.ops
+    return by_op(*(reduce(getattr, name.split("."), start) for name in found))
 
 
 # ---- by module ------------------------------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ class _ByIndex(Policy):
 
 def _best(costs: list[Cost], candidates: list[int], nbytes: int) -> frozenset[int]:
     """Knapsack: the sums that no other choice beats with fewer bytes and as many FLOPs."""
-    front = [(0, 0, frozenset())]  # bytes, FLOPs, which
+    front: list[tuple[int, int, frozenset[int]]] = [(0, 0, frozenset())]  # bytes, FLOPs, which
     for i in candidates:
         cost = costs[i]
         more = [(b + cost.nbytes, f + cost.flops, which | {i}) for b, f, which in front]

@@ -45,11 +45,12 @@ class Host:
     def close(self, failed: bool) -> None:
         pass
 
-    def pack(self, flat: Tensor, row: int) -> Packed:
+    def pack(self, flat: Tensor, row: int) -> Packed | None:
+        """None: what is not worth packing stays as it is."""
         with copying_to("host"):
             return Packed(flat.to("cpu", copy=True), 0, flat.nbytes)
 
-    def unpack(self, payload: Tensor, device: torch.device) -> Tensor:
+    def unpack(self, payload: Any, device: torch.device) -> Tensor:
         with copying_to("device"):
             return payload.to(device, copy=True)
 
@@ -105,11 +106,12 @@ class Disk:
         self.folder = _Folder(self.path)
 
     def close(self, failed: bool) -> None:
-        if failed:
+        if failed and self.folder is not None:
             self.folder.remove()  # now: the error's traceback may keep the folder alive for long
         self.folder = None  # from now on it lives as long as its last file does
 
     def pack(self, flat: Tensor, row: int) -> Packed:
+        assert self.folder is not None  # it is open
         return Packed((self.folder.write(flat), flat.dtype), 0, flat.nbytes)
 
     def unpack(self, payload: tuple[_File, torch.dtype], device: torch.device) -> Tensor:
@@ -134,7 +136,7 @@ class _Folder:
         data = flat.cpu().view(torch.uint8).numpy()
         path = self.path / str(self.count)
         try:
-            _write(path, memoryview(data))
+            _write(path, data.data)
         except OSError as error:
             raise OffloadError(self._why(error, len(data))) from error
         self.count, self.nbytes = self.count + 1, self.nbytes + len(data)
@@ -161,7 +163,7 @@ class _File:
         try:
             with open(self.path, "rb", buffering=0) as file:
                 found = os.fstat(file.fileno()).st_size
-                _read(file, memoryview(data.numpy()))
+                _read(file, data.numpy().data)
         except OSError as error:
             raise OffloadError(
                 f"backward needs {str(self.path)!r}, which cannot be read: {error.strerror}. "

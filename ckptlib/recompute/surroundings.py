@@ -28,9 +28,9 @@ def accelerators_in_use(values: Iterable[Any]) -> list[torch.device]:
     """
     leaves = (leaf for v in values for leaf in ((v,) if isinstance(v, Tensor) else tree_leaves(v)))
     found = {t.device for t in leaves if isinstance(t, Tensor) and not (t.is_cpu or t.is_meta)}
-    if accelerator_awake():
-        kind = torch.accelerator.current_accelerator().type
-        found.add(torch.device(kind, torch.accelerator.current_device_index()))
+    current = torch.accelerator.current_accelerator()
+    if current is not None and accelerator_awake():
+        found.add(torch.device(current.type, torch.accelerator.current_device_index()))
     return list(found)
 
 

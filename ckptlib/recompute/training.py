@@ -28,7 +28,10 @@ class Training:
     def passes(self, chain: Chain | None = None, schedule: Schedule | None = None) -> Callable[[], Tensor]:
         """Forward and backward, as a function; returns the loss. With a schedule, of the chain that was found in a
         model like this one."""
-        run = self.model if schedule is None else Planned(self.model, self._here(chain), schedule)
+        run = self.model
+        if schedule is not None:
+            assert chain is not None  # it is what the schedule is for
+            run = Planned(self.model, self._here(chain), schedule)
         args, kwargs = call_of(self.inputs)
 
         def step() -> Tensor:
@@ -48,7 +51,10 @@ class Training:
 
     def _here(self, chain: Chain) -> Chain:
         """The chain of this model: the one that was found may be another's, built the same way."""
-        blocks = [self.model.get_submodule(path) for path in chain.paths] or list(self.model)
+        blocks: list[Callable[..., Tensor]] = [self.model.get_submodule(path) for path in chain.paths]
+        if not blocks:
+            assert isinstance(self.model, (nn.Sequential, nn.ModuleList))  # the model is the chain
+            blocks = list(self.model)
         return Chain(blocks, chain.x, chain.paths)
 
 

@@ -31,10 +31,16 @@ PLANS = 64  # to choose from, at most: bisection measures seven of them
 
 
 class Found(NamedTuple):
-    """A schedule of the chain, and the step that was run by it."""
+    """A schedule of the chain, None for the model as it is, and the step that was run by it."""
 
-    schedule: Schedule
+    schedule: Schedule | None
     measured: Measurement
+
+    @property
+    def plan(self) -> Schedule:
+        """The schedule, where the step was run by one."""
+        assert self.schedule is not None
+        return self.schedule
 
     @property
     def peak(self) -> int:
@@ -79,8 +85,8 @@ class WholeStep:
 
                 return step
 
-            options = {"gpu": self.gpu, "rules": self.rules} if self.device == SIMULATED else {}
-            measured = measure(setup, self.device, fake=self.fake, builds=True, **options)
+            gpu, rules = (self.gpu, self.rules) if self.device == SIMULATED else (None, None)
+            measured = measure(setup, self.device, fake=self.fake, builds=True, gpu=gpu, rules=rules)
             self.seen[schedule] = Found(schedule, measured)
             self.tick()
         return self.seen[schedule]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -60,10 +60,11 @@ def _block() -> nn.Sequential:
 def seen(choice: tuple[str, ...]) -> Seen:
     """Run the four blocks once, forward and backward, with checkpoints where `choice` says."""
     with torch.random.fork_rng(devices=[]):
-        model, x = nn.Sequential(*(_block() for _ in choice)), torch.randn(ROWS, FEATURES, requires_grad=True)
-    names, held, kept = {x.data_ptr(): "x1"}, [x], set()
+        parts, x = [_block() for _ in choice], torch.randn(ROWS, FEATURES, requires_grad=True)
+    model = nn.Sequential(*parts)
+    names, held = {x.data_ptr(): "x1"}, [x]
 
-    def name(label: str):
+    def name(label: str) -> Callable[[nn.Module, tuple, Tensor], None]:
         def hook(module: nn.Module, args: tuple, out: Tensor) -> None:
             if current_graph_task() == -1:  # not again, in the recomputation
                 held.append(out)  # as long as it is alive, its address is its own
@@ -71,18 +72,24 @@ def seen(choice: tuple[str, ...]) -> Seen:
 
         return hook
 
-    for i, block in enumerate(model, 1):
+    for i, block in enumerate(parts, 1):
         for layer, letter in zip(block, (f"h{i}", f"g{i}", f"x{i + 1}"), strict=True):
             layer.register_forward_hook(name(letter))
-    asked = []
-    with watch(model) as watched, saved_tensors_hooks(lambda t: asked.append(t.data_ptr()) or t, lambda t: t):
-        y, checkpoints = x, set()
+    asked: list[int] = []
+    checkpoints: set[str] = set()
+
+    def note(t: Tensor) -> Tensor:
+        asked.append(t.data_ptr())
+        return t
+
+    with watch(model) as watched, saved_tensors_hooks(note, lambda t: t):
+        y = x
         for blocks, checkpointed in segments(choice):
             segment = model[blocks[0] : blocks[-1] + 1]
             if checkpointed:
                 checkpoints.add(f"x{blocks[0] + 1}")
             y = checkpoint(segment, y, use_reentrant=False, early_stop=False) if checkpointed else segment(y)
-        kept |= {names[address] for address in asked if address in names}
+        kept = {names[address] for address in asked if address in names}
         y.sum().backward()
     sizes = {f"{letter}{i}": t for i in range(1, len(choice) + 1) for letter, t in _sizes().items()}
     runs = [watched[str(i)].forward + watched[str(i)].recompute for i in range(len(choice))]
@@ -116,9 +123,9 @@ def checkpoint_figure(choice: Sequence[str]) -> Drawing:
     checkpointed = [blocks for blocks, on in segments(choice) if on]
     segment_of = {i: n for n, blocks in enumerate(checkpointed, 1) for i in blocks}
     for i, runs in enumerate(found.runs):
-        y = 0.45 + height - (3 * i + 1.5) * PITCH
+        middle = 0.45 + height - (3 * i + 1.5) * PITCH
         where = f"segment {segment_of[i]}" if i in segment_of else "no checkpoint"
-        paper.text(5.35, y, f"block {i + 1}: {where}, runs {runs}×", va="center_baseline")
+        paper.text(5.35, middle, f"block {i + 1}: {where}, runs {runs}×", va="center_baseline")
     for i in range(1, len(choice)):
         ax.axhline(3 * i - 0.5, color="0.6", linewidth=0.6)
     return Drawing(figure, in_words(choice))

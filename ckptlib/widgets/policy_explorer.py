@@ -94,7 +94,7 @@ def policy_figure(tokens: int, kept: Collection[str]) -> Drawing:
     ax = drawing.axes_at(figure, 0.75, 0.5, 5.2, 2.5)
     per, name = drawing.unit(max(point.nbytes for point in every))
     ax.plot([p.nbytes / per for p in every], [p.flops / MEBI for p in every], ".", color="#B0B0B0", markersize=3)
-    line = {"drawstyle": "steps-post", "linewidth": 1.2, "markersize": 4}
+    line: dict[str, Any] = {"drawstyle": "steps-post", "linewidth": 1.2, "markersize": 4}
     ax.plot([p.nbytes / per for p in best], [p.flops / MEBI for p in best], "o-", color="#0072B2", **line)
     ax.plot([here.nbytes / per], [here.flops / MEBI], "D", color="#D55E00", markersize=8, zorder=9, clip_on=False)
     ax.set(xlabel=f"bytes kept ({name})", ylabel="FLOPs recomputed (2²⁰)", xlim=0)

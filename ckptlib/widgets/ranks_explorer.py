@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ipywidgets as widgets
 
 from .. import drawing, plots
@@ -26,7 +28,7 @@ def rank_nbytes(config: Config, way: str, tensor: int, data: int, recompute: str
         raise ValueError(f"way is {way!r}, expected one of {', '.join(WAYS)}")
     t = tensor if "tensor" in way else 1
     d = data if "FSDP" in way else 1
-    split = {"tensor_parallel": t, "sequence_parallel": "sequence" in way}
+    split: dict[str, Any] = {"tensor_parallel": t, "sequence_parallel": "sequence" in way}
     layer = 12 * config.width**2 + 13 * config.width
     again = layer_nbytes(config, 1, "none", **split) - layer_nbytes(config, 1, recompute, **split)
     return {

@@ -71,8 +71,8 @@ def pareto_figure(n: int, slots: int, strategy: str) -> Drawing:
         paper.plot([WIDTH - right + 0.05, WIDTH - right + 0.3], [y, y], dash, color=colour)
         paper.plot([WIDTH - right + 0.175], [y], marker, color=colour, markersize=4)
         paper.text(WIDTH - right + 0.38, y, name, va="center_baseline", fontsize=7.5)
-    peak, forwards = point(strategy, n, slots)
-    ax.plot([peak], [forwards], "o", color="black", fillstyle="none", markersize=11, markeredgewidth=1.5, clip_on=False)
+    peak, ran = point(strategy, n, slots)
+    ax.plot([peak], [ran], "o", color="black", fillstyle="none", markersize=11, markeredgewidth=1.5, clip_on=False)
     top = n * (n + 1) // 2
     ax.set(xlabel="peak (activations)", ylabel="forwards of one stage", xlim=(0, n + 2), yscale="log")
     ax.set_ylim(n * 0.85, top * 1.2)

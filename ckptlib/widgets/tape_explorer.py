@@ -82,7 +82,7 @@ def steps(program: Program, adds: bool = True) -> list[Step]:
     variables = program(tape)
     names = {var.slot: name for name, var in variables.items()}
     by_address = {var.value.data_ptr(): name for name, var in variables.items()}
-    entries = list(tape._entries)
+    entries = list(tape._entries or ())
     lines = [_line(entry, names) for entry in entries]
     keeps = [
         {by_address[entry.saved[n].data_ptr()]: entry.saved[n].nbytes for n in entry.versions} for entry in entries
@@ -151,7 +151,7 @@ def in_words(program: str | Program, played: int, adds: bool = True) -> str:
     there = ", ".join(f"d{name} = {_shown(dx)}" for name, dx in step.grads.items())
     held = f"the tape still holds {', '.join(step.held) or 'nothing'}"
     if played < len(every) - 1:
-        done = f"after {step.lines[step.now]} was played" if played else "before the first step"
+        done = "before the first step" if step.now is None else f"after {step.lines[step.now]} was played"
         return f"Backward, step {played} of {len(every) - 1}, {done}: {held}; the gradients are {there}."
     right = steps(program)[-1].grads
     wrong = [f"d{name} should be {_shown(dx)}" for name, dx in right.items() if not torch.equal(dx, step.grads[name])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 import numpy as np
@@ -54,7 +54,12 @@ def moment_figure(run: Measurement, moment: int) -> Drawing:
     low = np.zeros(len(x) - 1)
     for category, row in stacks.items():
         look, high = LOOKS[category], low + row / per
-        colours = {"facecolor": look.colour, "edgecolor": look.edge, "hatch": look.hatch, "linewidth": 0}
+        colours: dict[str, Any] = {
+            "facecolor": look.colour,
+            "edgecolor": look.edge,
+            "hatch": look.hatch,
+            "linewidth": 0,
+        }
         ax.fill_between(x, np.append(low, low[-1]), np.append(high, high[-1]), step="post", **colours)
         low = high
     ax.axvline(moment + 1, color="black", linewidth=1.4)

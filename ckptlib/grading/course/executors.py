@@ -97,7 +97,7 @@ class Cluster:
 
         self._client = Client.__new__(Client)  # held before it is made: one that fails half-way has to be closed
         try:
-            self._client.__init__(address, timeout=20, set_as_default=False)
+            Client.__init__(self._client, address, timeout=20, set_as_default=False)
         except (OSError, ValueError) as error:
             self._client.close()  # left to Python's end, it would wait there for 40 s and print a traceback
             raise CkptError(f"no dask scheduler at {address} ({error}): expected such as tcp://10.0.0.1:8786") from None

@@ -20,6 +20,7 @@ from ...errors import CkptError
 from ..asking import question
 from ..assignment import Assignment
 from ..kernels.limits import Limits
+from ..kernels.plain import Unconfined
 from ..kernels.sandbox import Sandbox, default
 from ..pages import sanitise
 from ..rebuilding.reassemble import Rebuilt, read_submission, reassemble
@@ -126,7 +127,7 @@ def _run(assignment: Assignment, files: dict[str, bytes], asked: dict) -> dict:
     return record | _kept(seen, asked["seeds"]) | {"canary": odd}
 
 
-def _sandbox(address: str | None) -> Sandbox:
+def _sandbox(address: str | None) -> Sandbox | Unconfined:
     with _one_at_a_time:
         return Sandbox(address) if address else default()
 

@@ -87,7 +87,7 @@ class Sheets:
         grades, comments = self._rows(Grade, notebook), self._rows(Comment, notebook)
         return Sheet(student, submission, notebook, self.duedate, grades, comments)
 
-    def _rows(self, kind: type, notebook: SubmittedNotebook) -> dict[str, Any]:
+    def _rows(self, kind: type[Grade] | type[Comment], notebook: SubmittedNotebook) -> dict[str, Any]:
         names = {identity: name for identity, name, _, book in self.cells if book == self.notebook_id}
         found = select(kind).where(kind.notebook_id == notebook.id, kind.cell_id.in_(names))
         return {names[row.cell_id]: row for row in self.db.scalars(found)}

@@ -22,7 +22,7 @@ from ..assignment import Assignment
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds that somebody else may hold the gradebook
 _ASK_AGAIN = 5  # seconds that the database itself waits for a lock; SQLite's default in Python
-_LASTING = ("no such", "readonly", "read-only", "unable to open", "does not exist", "has no column")
+_LASTING: tuple[str, ...] = ("no such", "readonly", "read-only", "unable to open", "does not exist", "has no column")
 _FULL = ("is full", "no space left")  # as SQLite and as PostgreSQL say it
 _LASTING += ("authentication", "not a database", "disk i/o error", *_FULL)
 _NOTHING_LOST = (
@@ -92,7 +92,7 @@ class OneGradebook(Gradebook):
 def _version_known() -> Iterator[None]:
     """For a new gradebook nbgrader runs the command `alembic`, which is on nobody's PATH unless .venv is active."""
 
-    def version() -> str:
+    def version() -> str | None:
         from alembic.script import ScriptDirectory
 
         return ScriptDirectory(str(Path(api.__file__).with_name("alembic"))).get_current_head()

@@ -7,4 +7,4 @@ import sys
 
 def skip_grammars() -> None:
     """In a command's own process, before it imports nbformat: jsonschema does without, as if they were missing."""
-    sys.modules.setdefault("rfc3987_syntax", None)
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # Python's mark for: no such module

@@ -29,7 +29,7 @@ class ForkedKernelApp(IPKernelApp):
     The client made the sockets, in a folder that this process does not see: it can neither replace nor delete them.
     """
 
-    listening = Dict(help="port number -> file descriptor of a listening unix socket")
+    listening: Dict[int, int] = Dict(help="port number -> file descriptor of a listening unix socket")
 
     def _try_bind_socket(self, s: zmq.Socket, port: int) -> int:
         _listen(s, self.listening[port])
@@ -87,6 +87,7 @@ def start(key: str, fds: Mapping[str, int]) -> None:
         **ports,
     )
     app.initialize([])
+    assert app.shell is not None
     app.shell.ask_exit = lambda: None  # exit() would end the kernel a moment later, and take the next cell with it
     app.start()
 

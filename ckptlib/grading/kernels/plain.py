@@ -63,6 +63,8 @@ class Unconfined:
 class PlainProcess:
     """A kernel without walls; the same methods as KernelProcess."""
 
+    sandboxed = False
+
     def __init__(self, place: Path, request: dict, connection_info: dict) -> None:
         self.connection_info, self._place = connection_info, place
         self.exit: dict | None = None
@@ -81,6 +83,7 @@ class PlainProcess:
         )
         os.close(ends)
         self.pid = self._process.pid
+        assert self._process.stdin is not None  # a pipe
         self._process.stdin.write(json.dumps(request).encode())
         self._process.stdin.close()
 

@@ -9,7 +9,7 @@ import asyncio
 import signal
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import KernelProvisionerBase
@@ -57,7 +57,8 @@ class SandboxProvisioner(KernelProvisionerBase):
         self.process.settle()
         self.watchdog = Watchdog(self.process, limits)
         threading.Thread(target=_watch, args=(self.process, self.watchdog, limits), daemon=True).start()
-        self.connection_info = {**self.process.connection_info, "key": self.process.connection_info["key"].encode()}
+        info = self.process.connection_info
+        self.connection_info = cast(KernelConnectionInfo, {**info, "key": info["key"].encode()})
         if self.parent:  # after a restart it would go on looking for the old sockets
             self.parent.transport, self.parent.ip = "ipc", self.connection_info["ip"]
         return self.connection_info

@@ -112,7 +112,8 @@ class Sandbox:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5)
             self._process.kill()
-            self._process.stdout.close()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
             Path(self.address).unlink(missing_ok=True)
             atexit.unregister(self.close)
 
@@ -149,9 +150,15 @@ def _start_and_keep(command: Callable[[], list[str]], fds: list[int], pipes: lis
 
     def keep() -> None:
         try:
-            out = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-            started.set_result(subprocess.Popen(command(), **out, pass_fds=[*fds, *pipes]))
-            started.result().wait()
+            process = subprocess.Popen(
+                command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[*fds, *pipes],
+            )
+            started.set_result(process)
+            process.wait()
         except BaseException as error:
             started.set_exception(error)
 
@@ -160,7 +167,8 @@ def _start_and_keep(command: Callable[[], list[str]], fds: list[int], pipes: lis
 
 
 def _wait_until_ready(process: subprocess.Popen) -> list[str]:
-    said = []
+    said: list[str] = []
+    assert process.stdout is not None  # a pipe
     poll = select.poll()
     poll.register(process.stdout, select.POLLIN)
     while poll.poll(_START_SECONDS * 1000):
@@ -197,5 +205,5 @@ def default() -> Sandbox | Unconfined:
 
 def use(address: str) -> Sandbox:
     """From now on fork from the warm process at `address`, which another process on this machine has started."""
-    _default[os.getpid()] = Sandbox(address)
-    return _default[os.getpid()]
+    sandbox = _default[os.getpid()] = Sandbox(address)
+    return sandbox

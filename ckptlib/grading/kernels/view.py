@@ -108,8 +108,8 @@ def command(python_arguments: list[str], pipes: list[int]) -> list[str]:
     else:
         arguments += ["--unshare-user", "--proc", "/proc"]
     arguments += _root_folders() + _etc_files(pipes)
-    for path in ("/tmp", HOME):  # for what is imported before the first fork; each child has its own instead
-        arguments += ["--perms", "1777", "--size", str(16 * 2**20), "--tmpfs", path]
+    for place in ("/tmp", HOME):  # for what is imported before the first fork; each child has its own instead
+        arguments += ["--perms", "1777", "--size", str(16 * 2**20), "--tmpfs", place]
     for path in python_paths():  # after those: the checkout may lie in /tmp
         for parent in reversed(path.parents[:-1]):
             arguments += ["--dir", str(parent)]  # else bubblewrap makes it for its own user only

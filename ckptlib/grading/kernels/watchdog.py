@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 
 from .limits import Limits
+from .plain import PlainProcess
 from .process import KernelProcess
 
 PERIOD = 0.025
@@ -30,7 +31,7 @@ class Usage:
 class Watchdog:
     """Looks at a kernel's processes; kills the kernel when they use too much and says why in `reason`."""
 
-    def __init__(self, process: KernelProcess, limits: Limits) -> None:
+    def __init__(self, process: KernelProcess | PlainProcess, limits: Limits) -> None:
         self._process, self._limits = process, limits
         self._next = self._next_close_look = 0.0
         first = look(process.pid)
@@ -150,8 +151,8 @@ def _look_anywhere(pid: int) -> Usage:
     sizes: list[int] = []
     cpu = 0.0
     with contextlib.suppress(psutil.Error):
-        first = psutil.Process(pid)
-        for member in (first, *first.children(recursive=True)):
+        root = psutil.Process(pid)
+        for member in (root, *root.children(recursive=True)):
             with contextlib.suppress(psutil.Error):
                 sizes.append(member.memory_info().rss)
                 cpu += sum(member.cpu_times()[:2])

@@ -99,7 +99,7 @@ class PerQuestionExporter(ExportPlugin):
 
     def export(self, gradebook: Gradebook) -> None:
         wanted, students = {*map(str, self.assignment)}, {*map(str, self.student)}
-        rows = [["assignment", *_ABOUT, "task", "points", "max_points", "by_hand"]]
+        rows: list[list[Any]] = [["assignment", *_ABOUT, "task", "points", "max_points", "by_hand"]]
         for name in sorted(a.name for a in gradebook.assignments if not wanted or a.name in wanted):
             for line in from_gradebook(gradebook, name).submitted:
                 if not students or line.student in students:

@@ -139,7 +139,9 @@ class Pages:
         label = "your answer" if answer else "check" if about.get("grade") else ""
         changed = cell is not None and not locked and cell.source != released.source
         if released.cell_type != "code":
-            return ({"label": label, "words": cell.source} if changed else {"text": self.text[at]}), room
+            if cell is not None and changed:
+                return {"label": label, "words": cell.source}, room
+            return {"text": self.text[at]}, room
         if cell is None:
             return {"label": label, "code": shown.code(released.source)}, room
         block, room = _as_run(cell, label, room)

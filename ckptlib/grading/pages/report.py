@@ -96,7 +96,8 @@ class Report:
 
     @property
     def mean_score(self) -> float:
-        return fmean(line.score for line in self.submitted) if self.submitted else 0.0
+        scores = [line.score for line in self.lines if line.score is not None]
+        return fmean(scores) if scores else 0.0
 
     def items(self) -> list[Item]:
         return [self._item(task) for task in self.tasks]
@@ -184,8 +185,13 @@ def from_gradebook(gradebook: api.Gradebook, assignment: str) -> Report:
 
 
 def _line(student: api.Student) -> Line:
-    texts = (student.last_name, student.first_name, student.email, student.lms_user_id)
-    return Line(student.id, *(text or "" for text in texts))
+    return Line(
+        student.id,
+        last_name=student.last_name or "",
+        first_name=student.first_name or "",
+        email=student.email or "",
+        lms_id=student.lms_user_id or "",
+    )
 
 
 def _grades(gradebook: api.Gradebook, assignment: api.Assignment) -> list[Any]:

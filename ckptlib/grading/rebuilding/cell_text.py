@@ -71,7 +71,8 @@ def read(text: str) -> frozenset[str]:
     >>> sorted(read("area = helper\\ndef f(x):\\n    return other(x)"))
     ['helper']
     """
-    names, todo = set(), [parse(text) or ast.Module([], [])]
+    names: set[str] = set()
+    todo: list[ast.AST] = [parse(text) or ast.Module([], [])]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

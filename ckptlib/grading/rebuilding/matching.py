@@ -47,13 +47,14 @@ def match(cells: list[Cell], release: Release) -> Match:
     asked = [sorted({release.asked[name] for name in found & release.asked.keys()}) for found in names]
     home = [_home(cell, wanted, release) for cell, wanted in zip(cells, asked, strict=True)]
     _by_text(cells, home, release)
-    kin = [r if r in release.answers else (wanted or [None])[0] for r, wanted in zip(home, asked, strict=True)]
+    pairs = zip(home, asked, strict=True)
+    kin = [r if r in release.answers else wanted[0] if wanted else None for r, wanted in pairs]
     result = Match(home, kin)
     _drop_copies(cells, result, release)
     _choose(cells, asked, result, release)
     _by_place(cells, result, release)
-    versions = [s for s, r in enumerate(result.kin) if r in result.answer and s not in result.copies]
-    defining = {name: result.kin[s] for s in versions for name in names[s]}
+    versions = {s: r for s, r in enumerate(result.kin) if r is not None and s not in result.copies}
+    defining = {name: r for s, r in versions.items() if r in result.answer for name in names[s]}
     for name, r in release.asked.items():
         if r not in result.answer and name in defining:
             result.inside[r] = defining[name]
@@ -83,7 +84,7 @@ def _home(cell: Cell, wanted: list[int], release: Release) -> int | None:
 
 def _by_text(cells: list[Cell], home: list[int | None], release: Release) -> None:
     """Cells that lost their metadata but not a letter of their text; equal texts are taken in order."""
-    taken = Counter()
+    taken: Counter[str] = Counter()
     for s, cell in enumerate(cells):
         twins = release.by_text.get(squash(cell.text), []) if home[s] is None else []
         if twins:

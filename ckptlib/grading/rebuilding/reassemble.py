@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -122,7 +123,7 @@ def _frame(release: NotebookNode) -> NotebookNode:
 
 def _node(kind: str, text: str, id: str, metadata: NotebookNode) -> NotebookNode:
     """A cell of nbformat 4.5. nbformat's own makers validate each cell: with thousands of them that takes seconds."""
-    outputs = {"outputs": [], "execution_count": None} if kind == "code" else {}
+    outputs: dict[str, Any] = {"outputs": [], "execution_count": None} if kind == "code" else {}
     return NotebookNode(cell_type=kind, id=id, metadata=metadata, source=text, **outputs)
 
 

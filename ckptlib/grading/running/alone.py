@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..kernels.limits import Limits
+from ..kernels.plain import Unconfined
 from ..kernels.sandbox import Sandbox
 from .run import Cell, Question, Transcript, run
 
@@ -21,7 +22,7 @@ def ask_again(
     answer_cells: Mapping[str, str],
     files: Mapping[str, bytes],
     limits: Limits,
-    sandbox: Sandbox,
+    sandbox: Sandbox | Unconfined,
 ) -> None:
     """Complete `seen` in place. answer_cells: cell id -> task; of these, each task gets its own only.
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from ..kernels.limits import Limits
+from ..kernels.plain import PlainProcess
 from ..kernels.process import KernelProcess
 from ..kernels.watchdog import PERIOD, Watchdog
 from .listener import Listener
@@ -37,7 +38,7 @@ class Outcome:
 class Driver:
     """One kernel, from its first request to its end."""
 
-    def __init__(self, process: KernelProcess, limits: Limits) -> None:
+    def __init__(self, process: KernelProcess | PlainProcess, limits: Limits) -> None:
         self._process, self._limits = process, limits
         self._over_deadline = True  # is the submission's end nearer than the cell's?
         try:

@@ -118,7 +118,8 @@ def _output(message: Message) -> dict | None:
     if data is None:
         return None
     metadata = content.get("metadata")
-    output = {"output_type": "display_data", "data": data, "metadata": metadata if isinstance(metadata, dict) else {}}
+    metadata = metadata if isinstance(metadata, dict) else {}
+    output: dict[str, Any] = {"output_type": "display_data", "data": data, "metadata": metadata}
     if kind == "execute_result":
         count = content.get("execution_count")
         output |= {"output_type": kind, "execution_count": count if type(count) is int and count >= 0 else None}

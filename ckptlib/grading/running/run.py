@@ -9,6 +9,7 @@ from typing import Any
 
 from ..kernels import box
 from ..kernels.limits import Limits
+from ..kernels.plain import Unconfined
 from ..kernels.sandbox import Sandbox, default
 from .blame import Blame
 from .driver import Driver, Outcome
@@ -38,7 +39,7 @@ def run(
     questions: Sequence[Question],
     files: Mapping[str, bytes],
     limits: Limits,
-    sandbox: Sandbox | None = None,
+    sandbox: Sandbox | Unconfined | None = None,
 ) -> Transcript:
     """Run all cells in a fresh kernel, then ask. Whatever the code does, this ends soon after `limits.wall_seconds`.
 
@@ -52,7 +53,14 @@ def run(
 
 
 class _Run:
-    def __init__(self, cells, questions, files, limits, sandbox) -> None:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        questions: Sequence[Question],
+        files: Mapping[str, bytes],
+        limits: Limits,
+        sandbox: Sandbox | Unconfined,
+    ) -> None:
         self._cells, self._questions, self._limits, self._sandbox = cells, questions, limits, sandbox
         self._started = time.monotonic()
         self._deadline = self._started + limits.wall_seconds

@@ -40,7 +40,8 @@ class Peer:
         self._socket.connect(path)  # the listener is open already: this does not wait for the kernel
         self._socket.setblocking(False)
         self._most = most_bytes
-        self._in, self._frames, self._size = bytearray(), [], 0
+        self._in, self._size = bytearray(), 0
+        self._frames: list[bytes] = []
         self._skip, self._skip_flags = 0, 0  # bytes still to come of a frame that is too large to keep
         self.skipped = 0  # bytes thrown away so far
         self._greeted = False

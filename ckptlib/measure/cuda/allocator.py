@@ -15,7 +15,7 @@ from typing import Any
 from .blocks import CUDA_RULES, AllocatorRules, Block, Segment, format_size, round_up, splice
 from .heap import Heap
 
-__all__ = ["AllocatorRules", "Block", "CachingAllocator", "OutOfMemory", "Segment"]
+__all__ = ["CUDA_RULES", "AllocatorRules", "Block", "CachingAllocator", "OutOfMemory", "Segment"]
 
 
 class OutOfMemory(RuntimeError):
@@ -122,6 +122,7 @@ class CachingAllocator(Heap):
         return block
 
     def _explain(self, size: int, nbytes: int) -> str:
+        assert self.capacity is not None  # without a limit, nothing runs out
         return (  # PyTorch, too, names the segment it wanted, so the smallest tensor fails with "2.00 MiB"
             f"CUDA out of memory (simulated). Tried to allocate {format_size(self.rules.segment_size(size))}"
             f" for a request of {nbytes} bytes. The GPU has a total capacity of {format_size(self.capacity)}"
@@ -144,6 +145,7 @@ class CachingAllocator(Heap):
         block = self._find_room(pool, size)
         while block.state == "unmapped" or block.size < size:
             hole = block if block.state == "unmapped" else block.next
+            assert hole is not None  # `_find_room` saw that there is room
             missing = size if hole is block else size - block.size
             nbytes = min(round_up(missing, self._page(pool)), hole.size)
             if not self._reserve(nbytes):
@@ -162,7 +164,8 @@ class CachingAllocator(Heap):
         """The lowest address with `size` bytes free or unmapped behind it (`find_expandable_block`)."""
         for _, _, hole in sorted(self._unmapped[pool], key=lambda entry: entry[1]):
             start = hole.prev if hole.prev is not None and hole.prev.state == "free" else hole
-            room, block = 0, start
+            room = 0
+            block: Block | None = start
             while block is not None and block.state != "allocated":
                 room, block = room + block.size, block.next
             if room >= size:

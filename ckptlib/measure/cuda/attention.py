@@ -26,7 +26,7 @@ def flash_backward(op: Op, gpu: Gpu) -> Held:
         return NOTHING
     n, h, t, d = q.shape
     rows, columns = round_up(t, 128), round_up(d, 32 if d <= 128 else 64)
-    after = (n * h * rows * 4, n * rows * h * columns * 4)
+    after: tuple[int, ...] = (n * h * rows * 4, n * rows * h * columns * 4)
     if k.shape[1] != h:  # dk and dv of every query head, summed afterwards
         after += (n * k.shape[2] * h * round_up(d, 8) * q.dtype.itemsize,) * 2
     return Held(copies(_by_token(dy), _by_token(out)), after)

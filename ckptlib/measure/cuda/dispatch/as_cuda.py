@@ -69,7 +69,7 @@ class Cuda(CalledDirectly, TorchDispatchMode):
         while self.flipped:
             self.flipped.pop()["foreach"] = None
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         with below_autocast():
             if func is COPY and (place := copying()):

@@ -31,7 +31,8 @@ upsample_bicubic2d _upsample_bicubic2d_aa""".split()
 FLOAT_OUT = """prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm
 linalg_matrix_norm.str_ord sum sum.dim_IntList""".split()
 FLOAT_APPENDED = {"norm.Scalar": "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim": "norm.ScalarOpt_dim_dtype"}
-_NORM_DEFAULTS = {"norm.Scalar": {"p": 2}, "norm.ScalarOpt_dim": {"keepdim": False}}  # optional in one overload only
+# optional in one overload only
+_NORM_DEFAULTS: dict[str, dict[str, Any]] = {"norm.Scalar": {"p": 2}, "norm.ScalarOpt_dim": {"keepdim": False}}
 WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 BANNED = ["binary_cross_entropy"]
 LISTED = frozenset([*LOWER, *FLOAT, *FLOAT_OUT, *FLOAT_APPENDED, *WIDEST, *BANNED])

@@ -26,7 +26,10 @@ Kernel = Callable[..., Any]
 # --- attention: (N, H, T, D) queries, (N, G, S, D) keys and values --------------------------------------------------
 
 
-def _flash(gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, p=0.0, causal=False, debug=False, *, scale=None) -> tuple:
+def _flash(
+    gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, p: float = 0.0, causal: bool = False, debug: bool = False, *,
+    scale: float | None = None,
+) -> tuple:  # fmt: skip
     """flash_attn/flash_api.cpp `mha_fwd`. The generator's state is on the device since 2.7, before on the CPU.
 
     Dropout is left out of the values: the kernel draws its mask inside, so it changes no byte.
@@ -38,24 +41,38 @@ def _flash(gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, p=0.0, causal=False, debug
     return _like(q, out), lse, None, None, q.shape[2], k.shape[2], *state, q.new_empty(0)
 
 
-def _flash_backward(gpu, dy, q, k, v, out, lse, cq, ck, tq, tk, p, causal, seed, offset, *, scale=None) -> tuple:
+def _flash_backward(
+    gpu: Gpu, dy: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, cq: Tensor | None,
+    ck: Tensor | None, tq: int, tk: int, p: float, causal: bool, seed: Tensor, offset: Tensor, *,
+    scale: float | None = None,
+) -> tuple:  # fmt: skip
     grads = _fused_backward(dy, q, k, v, out, lse, None, causal, scale)
     return tuple(_like(t, g) for t, g in zip((q, k, v), grads, strict=True))
 
 
-def _cudnn(gpu, q, k, v, mask, with_lse, p=0.0, causal=False, debug=False, *, scale=None) -> tuple:
+def _cudnn(
+    gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, with_lse: bool, p: float = 0.0,
+    causal: bool = False, debug: bool = False, *, scale: float | None = None,
+) -> tuple:  # fmt: skip
     """cudnn/MHA.cpp. What it saves is flash's; its workspace is cuDNN's secret."""
     out, lse = _fused(q, k, v, mask, causal, scale)
     seed, offset = (q.new_empty((), dtype=torch.int64) for _ in range(2))
     return _like(q, out), lse.unsqueeze(-1), None, None, q.shape[2], k.shape[2], seed, offset, None
 
 
-def _cudnn_backward(gpu, dy, q, k, v, out, lse, seed, offset, mask, cq, ck, tq, tk, p, causal, *, scale=None) -> tuple:
+def _cudnn_backward(
+    gpu: Gpu, dy: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, seed: Tensor, offset: Tensor,
+    mask: Tensor | None, cq: Tensor | None, ck: Tensor | None, tq: int, tk: int, p: float, causal: bool, *,
+    scale: float | None = None,
+) -> tuple:  # fmt: skip
     grads = _fused_backward(dy, q, k, v, out, lse.squeeze(-1), mask, causal, scale)
     return tuple(_like(t, g) for t, g in zip((q, k, v), grads, strict=True))
 
 
-def _efficient(gpu, q, k, v, mask, with_lse, p=0.0, causal=False, *, scale=None) -> tuple:
+def _efficient(
+    gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, with_lse: bool, p: float = 0.0,
+    causal: bool = False, *, scale: float | None = None,
+) -> tuple:  # fmt: skip
     """attention.cu `_efficient_attention_forward`: tokens before heads; log-sum-exp padded to 32; seeds on the CPU."""
     out, lse = _fused(q, k, v, mask, causal, scale)
     n, h, t, _ = q.shape
@@ -65,7 +82,10 @@ def _efficient(gpu, q, k, v, mask, with_lse, p=0.0, causal=False, *, scale=None)
     return _by_token(out), padded, host_scalar(), host_scalar()
 
 
-def _efficient_backward(gpu, dy, q, k, v, mask, out, lse, seed, at, p, wanted, causal=False, *, scale=None) -> tuple:
+def _efficient_backward(
+    gpu: Gpu, dy: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, out: Tensor, lse: Tensor, seed: Tensor,
+    at: Tensor, p: float, wanted: list[bool], causal: bool = False, *, scale: float | None = None,
+) -> tuple:  # fmt: skip
     """attention_backward.cu: gradients with tokens before heads, the mask's padded to 16 columns."""
     lse = lse[..., : q.shape[2]]
     grads = _fused_backward(dy, q, k, v, out, lse, mask, causal, scale)
@@ -81,7 +101,10 @@ def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
     return out[..., : v.shape[3]], lse
 
 
-def _fused_backward(dy, q, k, v, out, lse, mask, causal, scale) -> list[Tensor]:
+def _fused_backward(
+    dy: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, mask: Tensor | None, causal: bool,
+    scale: float | None,
+) -> list[Tensor]:  # fmt: skip
     wide, scale = max(q.shape[3], v.shape[3]), scale if scale is not None else q.shape[3] ** -0.5
     dy_, q_, k_, v_, out_ = (_widened(t, wide, q.shape[1]) for t in (dy, q, k, v, out))
     grads = _backward(dy_, q_, k_, v_, out_, lse, 0.0, causal, attn_mask=mask, scale=scale)
@@ -96,7 +119,10 @@ def _widened(t: Tensor, wide: int, heads: int) -> Tensor:
     return t.repeat_interleave(heads // t.shape[1], 1) if t.shape[1] != heads else t
 
 
-def _mask_backward(dy, q, k, v, mask, out, lse, causal, scale) -> Tensor:
+def _mask_backward(
+    dy: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, out: Tensor, lse: Tensor, causal: bool,
+    scale: float | None,
+) -> Tensor:  # fmt: skip
     scores = (q @ k.mT).float() * (scale if scale is not None else q.shape[3] ** -0.5) + mask
     if causal:
         scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), float("-inf"))
@@ -121,19 +147,25 @@ def _by_token(value: Tensor) -> Tensor:
 # --- normalisation --------------------------------------------------------------------------------------------------
 
 
-def _batch_norm(gpu, x, weight, bias, mean, var, training, momentum, eps) -> tuple:
+def _batch_norm(
+    gpu: Gpu, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor | None, var: Tensor | None, training: bool,
+    momentum: float, eps: float,
+) -> tuple:  # fmt: skip
     """cudnn/BatchNorm.cpp: statistics in the weight's dtype. The reserve's size is cuDNN's secret, 0 here."""
     out, save_mean, save_var = aten.native_batch_norm(x, weight, bias, mean, var, training, momentum, eps)
     stats = (save_mean, save_var) if training else (weight.new_empty(0), weight.new_empty(0))
     return out, *(t.to(weight.dtype) for t in stats), x.new_empty(0, dtype=torch.uint8)
 
 
-def _batch_norm_backward(gpu, x, dy, weight, mean, var, save_mean, save_var, eps, reserve) -> tuple:
+def _batch_norm_backward(
+    gpu: Gpu, x: Tensor, dy: Tensor, weight: Tensor, mean: Tensor | None, var: Tensor | None, save_mean: Tensor | None,
+    save_var: Tensor | None, eps: float, reserve: Tensor,
+) -> tuple:  # fmt: skip
     """cuDNN computes all three gradients, wanted or not."""
     return aten.native_batch_norm_backward(dy, x, weight, mean, var, save_mean, save_var, True, eps, [True] * 3)
 
 
-def _rms_norm(gpu, x: Tensor, shape: list[int], weight: Tensor | None, eps: float | None) -> tuple:
+def _rms_norm(gpu: Gpu, x: Tensor, shape: list[int], weight: Tensor | None, eps: float | None) -> tuple:
     """layer_norm_kernel.cu `_fused_rms_norm_cuda`: the reciprocal root in float32 for half inputs."""
     wide = x.float() if x.dtype in HALVES else x
     dims = list(range(-len(shape), 0))
@@ -142,7 +174,9 @@ def _rms_norm(gpu, x: Tensor, shape: list[int], weight: Tensor | None, eps: floa
     return y.to(x.dtype).contiguous(), rstd
 
 
-def _rms_norm_backward(gpu, dy, x, shape, rstd, weight, wanted) -> tuple:
+def _rms_norm_backward(
+    gpu: Gpu, dy: Tensor, x: Tensor, shape: list[int], rstd: Tensor, weight: Tensor | None, wanted: list[bool]
+) -> tuple:
     wide, dims, rows = x.to(rstd.dtype), list(range(-len(shape), 0)), list(range(x.dim() - len(shape)))
     unit, scaled = wide * rstd, dy if weight is None else dy * weight
     dx = (scaled - unit * (unit * scaled).mean(dims, keepdim=True)) * rstd
@@ -167,12 +201,18 @@ def _native_batch_norm(gpu: Gpu, x: Tensor, *args: Any) -> tuple:
     return out, *(t if t.numel() else t.new_empty(x.shape[1]) for t in stats)
 
 
-def _layer_norm_backward(gpu, dy, x, shape, mean, rstd, weight, bias, wanted) -> tuple:
-    mean, rstd = (_as_on_cpu(t, x, weight) for t in (mean, rstd))
-    return aten.native_layer_norm_backward(dy, x, shape, mean, rstd, weight, bias, wanted)
+def _layer_norm_backward(
+    gpu: Gpu, dy: Tensor, x: Tensor, shape: list[int], mean: Tensor, rstd: Tensor, weight: Tensor | None,
+    bias: Tensor | None, wanted: list[bool],
+) -> tuple:  # fmt: skip
+    stats = (_as_on_cpu(t, x, weight) for t in (mean, rstd))
+    return aten.native_layer_norm_backward(dy, x, shape, *stats, weight, bias, wanted)
 
 
-def _native_batch_norm_backward(gpu, dy, x, weight, mean, var, save_mean, save_var, *rest) -> tuple:
+def _native_batch_norm_backward(
+    gpu: Gpu, dy: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor | None, var: Tensor | None,
+    save_mean: Tensor | None, save_var: Tensor | None, *rest: Any,
+) -> tuple:  # fmt: skip
     save_mean, save_var = (_as_on_cpu(t, x, weight) for t in (save_mean, save_var))
     return aten.native_batch_norm_backward(dy, x, weight, mean, var, save_mean, save_var, *rest)
 

@@ -31,7 +31,7 @@ from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
 
 aten = torch.ops.aten
 KEY = "AutocastPrivateUse1"
-OURS = DispatchKey.AutocastPrivateUse1
+OURS = DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined]  # torch's stubs do not list it
 BELOW_AUTOCAST = keys_after(DispatchKey.AutocastCPU)
 _CPUS = DispatchKeySet(DispatchKey.AutocastCPU)
 _BOTH = _CPUS.add(OURS)
@@ -121,16 +121,18 @@ def _softmax(fused: Any) -> Path:
 
 
 def _attention(
-    gpu: Gpu, plain: Path, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
-) -> Tensor:
+    gpu: Gpu, plain: Path, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
     if any(t.is_nested for t in (q, k, v)):
         return plain(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     return attention(Attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa), gpu)
 
 
 def _batch_norm(
-    gpu: Gpu, plain: Path, x, weight, bias, mean, var, training: bool, momentum: float, eps: float, cudnn: bool
-) -> Tensor:
+    gpu: Gpu, plain: Path, x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None,
+    var: Tensor | None, training: bool, momentum: float, eps: float, cudnn: bool,
+) -> Tensor:  # fmt: skip
     """Normalization.cpp `_select_batch_norm_backend`: cuDNN's, but not for bfloat16, rows of features, or no weight."""
     given = [t for t in (weight, bias, mean, var) if t is not None]
     fits = weight is not None and bias is not None and len(given) in (2, 4) and (len(given) == 4 or training)
@@ -143,7 +145,9 @@ def _batch_norm(
     return aten.cudnn_batch_norm(x, weight, bias, mean, var, training, momentum, eps)[0]
 
 
-def _rms_norm(gpu: Gpu, plain: Path, x: Tensor, shape: list[int], weight=None, eps: float | None = None) -> Tensor:
+def _rms_norm(
+    gpu: Gpu, plain: Path, x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """layer_norm.cpp `rms_norm_symint`: one kernel since 2.9, if input and weight agree in dtype."""
     agree = weight is None or weight.dtype is x.dtype
     if gpu.torch_release < (2, 9) or not agree or suggest_memory_format(x) is torch.channels_last:
