@@ -2,7 +2,7 @@
 #
 #   make lab                      open the book in JupyterLab
 #   make test                     run every test
-#   make lint                     ruff
+#   make lint                     ruff and mypy
 #   make bench                    run the benchmarks, one script per claim, and write their table into the book
 #   make book                     run the chapters and write their outputs
 #   make classroom                a course day on twenty sample submissions, in a temporary folder
@@ -33,6 +33,8 @@ test: $(INSTALLED)
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
 
 bench: $(INSTALLED)
 	$(RUN) tests/bench/rows.py $(ARGS)

@@ -76,6 +76,13 @@ def test_constraints_pin_every_direct_dependency_to_a_version_that_pyproject_all
     }
 
 
+def test_the_hooks_before_a_commit_are_what_make_lint_runs():
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    entries = [hook["entry"] for hook in repository["hooks"]]
+    assert entries == [line.strip().replace("$(RUN)", ".venv/bin/python") for line in recipe.splitlines()]
+
+
 def test_opening_a_notebook_compiles_no_grammars():
     """jsonschema may, in every process that imports nbformat: that is two seconds of silence, see constraints.txt."""
     code = "import sys, nbformat; sys.exit('lark' in sys.modules)"
