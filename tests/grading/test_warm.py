@@ -204,6 +204,12 @@ def test_without_bubblewrap_it_says_so_and_still_limits(monkeypatch):
     assert text(transcript["cells"]["work"]["outputs"]) == "['a.txt'] False\n"
 
 
+def test_without_a_sandbox_the_sockets_of_the_machine_are_not_the_kernels_fault(monkeypatch):
+    monkeypatch.setattr(watchdog, "_MOST_SOCKETS", -1)  # as if the machine had more than are allowed
+    transcript = run([Cell("a", "print(1)")], [], {}, Limits(), Unconfined("not needed here"))
+    assert text(transcript["cells"]["a"]["outputs"]) == "1\n"
+
+
 def test_a_machine_without_namespaces_is_found_out_at_the_start(need, monkeypatch):
     need("bubblewrap")
     monkeypatch.setattr(view, "privileged", lambda: False)
