@@ -38,8 +38,8 @@ class Var:
     def __rmul__(self, other: Var | Tensor | float) -> Var: return self.tape.mul(other, self)
     def __sub__(self, other: Var | Tensor | float) -> Var: return self + other * -1
     def __rsub__(self, other: Var | Tensor | float) -> Var: return other + self * -1
-    def __matmul__(self, other: Var | Tensor | float) -> Var: return self.tape.matmul(self, other)
-    def __rmatmul__(self, other: Var | Tensor | float) -> Var: return self.tape.matmul(other, self)
+    def __matmul__(self, other: Var | Tensor) -> Var: return self.tape.matmul(self, other)
+    def __rmatmul__(self, other: Var | Tensor) -> Var: return self.tape.matmul(other, self)
     # fmt: on
 
 

@@ -67,9 +67,8 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
     """
     args, kwargs = call_of(inputs)
     # A forward of its own may do more than call one module after the other.
-    if (isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward) or isinstance(
-        model, (nn.ModuleList, list, tuple)
-    ):
+    own = isinstance(model, nn.Sequential) and type(model).forward is not nn.Sequential.forward
+    if isinstance(model, (nn.Sequential, nn.ModuleList, list, tuple)) and not own:
         stages: list[Callable[..., Tensor]] = list(model)
         if not stages or not all(callable(stage) for stage in stages):
             raise CkptError("a chain is a list of at least one module or function")
