@@ -152,7 +152,7 @@ def _package(requirement: str, tested: dict[str, str], needed_for: str) -> Check
 
 
 def _name(requirement: str) -> str:
-    return re.match(r"[\w.-]+", requirement)[0]
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
 
 
 def _version(name: str) -> str | None:

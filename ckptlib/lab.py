@@ -44,6 +44,7 @@ class Contents(AsyncLargeFileManager):
     def _about_the_kernel(self) -> dict[str, dict]:
         from ipykernel.ipkernel import IPythonKernel  # loads IPython, which a server does not need in order to start
 
+        assert self.parent is not None  # the server, which made this
         spec = self.parent.kernel_spec_manager.get_kernel_spec(NATIVE_KERNEL_NAME)
         kernel = {"name": NATIVE_KERNEL_NAME, "display_name": spec.display_name, "language": spec.language}
         return {"kernelspec": kernel, "language_info": dict(IPythonKernel.language_info)}

@@ -10,11 +10,19 @@ from __future__ import annotations
 from functools import reduce
 from importlib import import_module
 from operator import attrgetter, methodcaller
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import torch
 
 from .errors import CkptError
+
+if TYPE_CHECKING:  # base classes, a decorator and a question about types; to a type checker, all other parts are Any
+    from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+    from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass as is_traceable_wrapper_subclass
+
+    not_compiled = torch._disable_dynamo
 
 
 class NeedsTorch(CkptError):

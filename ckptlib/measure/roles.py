@@ -44,7 +44,7 @@ class Roles:
         placed = []
         for module in _placement_order(root):
             path = path_of(module)
-            own = {"recurse": False, "remove_duplicate": False}
+            own: dict[str, Any] = {"recurse": False, "remove_duplicate": False}
             tensors_of = {"parameter": module.named_parameters(**own), "buffer": module.named_buffers(**own)}
             for kind, tensors in tensors_of.items():
                 for name, t in tensors:

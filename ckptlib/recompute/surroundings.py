@@ -17,7 +17,9 @@ CPU = torch.device("cpu")
 def accelerator_awake() -> bool:
     """Has the current accelerator been used in this process? Asking does not wake it up."""
     current = torch.accelerator.current_accelerator()
-    module = None if current is None else torch.get_device_module(current)
+    if current is None:
+        return False
+    module = torch.get_device_module(current)
     return hasattr(module, "is_initialized") and module.is_initialized()  # MPS has no such function: it never sleeps
 
 

@@ -31,7 +31,7 @@ from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
 
 aten = torch.ops.aten
 KEY = "AutocastPrivateUse1"
-OURS = DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined]  # torch's stubs do not list it
+OURS = DispatchKey.AutocastPrivateUse1
 BELOW_AUTOCAST = keys_after(DispatchKey.AutocastCPU)
 _CPUS = DispatchKeySet(DispatchKey.AutocastCPU)
 _BOTH = _CPUS.add(OURS)
