@@ -21,7 +21,10 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 from jupyterlab.labapp import LabApp
 
 # Defaults of JupyterLab that we change. What readers have chosen in their own settings still wins.
-_SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}  # the default is to ask everybody
+_SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false"},  # do not ask
+    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},  # not its source
+}
 _FIGURE = "image/svg+xml"
 
 
@@ -42,7 +45,7 @@ class Contents(AsyncLargeFileManager):
         return model
 
     def _about_the_kernel(self) -> dict[str, dict]:
-        from ipykernel.ipkernel import IPythonKernel  # loads IPython, which a server does not need in order to start
+        from ipykernel.ipkernel import IPythonKernel  # the server starts without it
 
         assert self.parent is not None  # the server, which made this
         spec = self.parent.kernel_spec_manager.get_kernel_spec(NATIVE_KERNEL_NAME)

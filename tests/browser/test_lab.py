@@ -127,7 +127,7 @@ def test_a_reader_is_told_what_is_wrong_and_then_what_is_right(opened):
     assert "right on the inputs that you can see" in notebook.run(check)
 
 
-def test_the_start_page_leads_to_a_chapter_and_checks_an_assignment(opened):
+def test_the_start_page_checks_an_assignment_and_leads_to_chapters_and_pages(opened):
     notebook = opened("book/start.ipynb")
     page = notebook.page
     expect(notebook.panel.get_by_role("link", name="4 Hooks")).to_be_visible()
@@ -135,7 +135,11 @@ def test_the_start_page_leads_to_a_chapter_and_checks_an_assignment(opened):
     notebook.panel.get_by_role("button", name="Check", exact=True).click()
     expect(notebook.panel.get_by_text("0 / 10", exact=True)).to_be_visible(timeout=90_000)
     notebook.panel.get_by_role("link", name="4 Hooks").click()
-    expect(page.locator(".lm-TabBar-tabLabel", has_text="04_hooks")).to_be_visible(timeout=60_000)
+    notebook.panel.get_by_role("link", name="Assignment 4", exact=True).click(timeout=60_000)
+    expect(notebook.panel.get_by_role("heading", name="Assignment 4: hooks")).to_be_visible(timeout=60_000)
+    page.locator(".lm-TabBar-tab", has_text="start.ipynb").click()
+    notebook.panel.get_by_role("link", name="pitfalls").click()
+    expect(page.locator(".jp-MarkdownViewer").get_by_role("heading", name="Pitfalls")).to_be_visible(timeout=60_000)
 
 
 def test_a_quiz_can_be_done_by_keyboard_alone(opened):
