@@ -54,7 +54,7 @@ def test_conda_users_are_told_to_serve_the_whole_repository(tmp_path):
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:
-        page = tmp_path / f"jpserver-file-to-run-{server.pid}-open.html"  # what a browser would be sent to
+        page = tmp_path / f"jpserver-{server.pid}-open.html"  # what a browser would be sent to
         deadline = time.monotonic() + 120
         while not (page.exists() and page.read_text()):
             assert server.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()
