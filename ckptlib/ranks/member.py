@@ -36,7 +36,8 @@ def answer(fn: Callable) -> None:
     asked = json.loads((folder / "arguments.json").read_text())
     left = max(1, asked["until"] - time.time())
     faulthandler.dump_traceback_later(0.9 * left)  # where it hangs, if it does
-    group: dict[str, Any] = {"rank": rank, "world_size": ranks, "timeout": timedelta(seconds=left)}
+    group: dict[str, Any] = {"rank": rank, "world_size": ranks}
+    group["timeout"] = timedelta(seconds=left)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", **group)
     try:
         found = json.dumps(fn(**asked["arguments"]))

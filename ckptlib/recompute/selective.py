@@ -279,7 +279,8 @@ class _ByIndex(Policy):
 
 def _best(costs: list[Cost], candidates: list[int], nbytes: int) -> frozenset[int]:
     """Knapsack: the sums that no other choice beats with fewer bytes and as many FLOPs."""
-    front: list[tuple[int, int, frozenset[int]]] = [(0, 0, frozenset())]  # bytes, FLOPs, which
+    # (bytes, FLOPs, which)
+    front: list[tuple[int, int, frozenset[int]]] = [(0, 0, frozenset())]
     for i in candidates:
         cost = costs[i]
         more = [(b + cost.nbytes, f + cost.flops, which | {i}) for b, f, which in front]
