@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
-from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ckptlib import doctor
 
@@ -60,27 +59,23 @@ def browser() -> Iterator:
 
 
 # ---- several processes ----
-# Slow files come first, and their tests are dealt out one by one: what begins last must be short. The tests of any
-# other file stay in one process, because they share what is expensive to set up; those of test_answers.py share what is
-# expected of an assignment.
-SLOW = "test_assignments test_attacks test_lab test_chapters test_documents".split()
-
-
+# What is slow comes first, because what begins last must be short. A test that is marked `slow` itself is dealt out
+# alone. The other tests of a file stay in one process, because they share what is expensive to set up.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: SLOW.index(item.path.stem) if item.path.stem in SLOW else len(SLOW))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    for item in items:
+        alone = any(mark.name == "slow" for mark in item.own_markers)
+        if not alone and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
 
 
-class _Scheduling(LoadScopeScheduling):
-    def _split_scope(self, nodeid: str) -> str:
-        file, _, test = nodeid.partition("::")
-        if Path(file).stem == "test_answers":
-            return f"{file} {test.partition('[')[2][:2]}"
-        return nodeid if Path(file).stem in SLOW else file
-
-
-@pytest.hookimpl(optionalhook=True)  # also without xdist
-def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduling | None:
-    return _Scheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """By now xdist has dealt: the group's name at the end of an id would keep it from being pasted after `pytest`."""
+    for item in session.items:
+        if group := item.get_closest_marker("xdist_group"):
+            item._nodeid = item.nodeid.removesuffix(f"@{group.args[0]}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -45,6 +45,7 @@ def shell(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_the_readmes_commands_run(shell, tmp_path, need):
     need("bubblewrap")
     mine = next(code for code in blocks("README.md", "python") if "def build" in code)
@@ -57,6 +58,7 @@ def test_the_readmes_commands_run(shell, tmp_path, need):
             assert said.strip(), line
 
 
+@pytest.mark.slow
 def test_the_readmes_figures_are_what_its_commands_print(shell):
     rows = re.findall(r"^\|.*\| `\.venv/bin/(ckptlib [^`]*)` \|$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
     assert len(rows) == 2
@@ -75,6 +77,7 @@ def test_the_readmes_picture_is_the_books():
     assert (ROOT / "book/cover.svg").read_text(encoding="utf-8") == book.cover(chapter)
 
 
+@pytest.mark.slow
 def test_an_instructor_gets_from_nothing_to_graded(shell, tmp_path, need):
     need("bubblewrap")
     install, release, grade, *others = blocks("INSTRUCTORS.md")

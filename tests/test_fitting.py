@@ -38,6 +38,7 @@ def all_layers(at, strategy):
 
 
 # ---- bytes ----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "precision", "batch", "strategy", "fused", "window"),
     [
@@ -60,6 +61,7 @@ def test_three_layers_continued_are_all_layers_measured_to_the_byte(config, prec
         assert found[part] == need.parts[part], part
 
 
+@pytest.mark.slow
 def test_gpt2_xl_continued_is_gpt2_xl_measured():
     """All 48 layers, at the batch that is found to fit: to the byte, and on the right side of 80 GiB."""
     answer = fit(GPT2_XL_SWIGLU, "80GiB", 1024, "fp32", "none")
@@ -67,6 +69,7 @@ def test_gpt2_xl_continued_is_gpt2_xl_measured():
     assert answer.need.nbytes == all_layers(at, "none").peak <= 80 * GiB < answer.too_much.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "precision", "fused", "kind", "batches"),
     [
@@ -95,6 +98,7 @@ def test_the_batch_that_is_run_divides_no_size():
 
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "precision", "share"), [(SMALL, "fp32", 0.2), (SMALL_LLAMA, "bf16", 0.0), (SMALL_LLAMA, "mixed", 0.5)]
 )
@@ -124,6 +128,7 @@ def random_setting(seed):
     return Setting(config, draw.randint(2, 40), draw.choice(["fp32", "bf16", "mixed"]), draw.random() < 0.3, A100), draw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_plan_is_worse_than_a_strategy_without_one(seed):
     """In extra FLOPs at equal batch and bytes, and in the largest batch, whatever the model and the GPU."""
@@ -299,6 +304,7 @@ def test_ones_are_a_config():
     assert Config(1, 1, 1, 1, 1, dropout=0).parameters == 12 + 13 + 2 + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["gpt2-xl", "llama3-405b"])
 def test_a_sequence_of_the_most_tokens_has_an_answer(config):
     found = fit(config, "80GiB", seq=2**21)

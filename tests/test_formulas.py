@@ -306,6 +306,7 @@ def test_flops_of_attention_run_again_are_those_that_run(config):
     assert counted(config, "selective", batch=2) == flops + again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", LLAMAS, ids=["gpt2-xl-swiglu", "8b", "70b", "405b"])
 def test_llama_strategies_keep_what_the_formulas_say(config):
     """A block of many: selective drops the softmax output, full keeps the block's input and nothing else."""

@@ -246,6 +246,7 @@ def test_last_bits_of_the_data_change_no_byte():
     assert not used & set(re.findall(r"#(i[^\")]*)", svg(1.1)))  # two figures on one page
 
 
+@pytest.mark.slow
 def test_same_bytes_in_another_process_whatever_its_settings(tmp_path):
     (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.grid: True\nsavefig.bbox: tight\nsvg.fonttype: path\n")
     code = (

@@ -21,6 +21,7 @@ def test_every_public_name_resolves_and_is_listed(name):
     assert name in dir(ck)
 
 
+@pytest.mark.slow
 def test_every_explorer_is_found_in_widgets_whatever_was_imported_first():
     code = """
 import sys
@@ -52,6 +53,7 @@ print(*{name.split(".")[0] for name in {*sys.modules} - before})
     assert set(in_new_process(code).split()) - set(sys.stdlib_module_names) == {"ckptlib"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     ["import ckptlib.measure.saved", "from ckptlib import saved_tensors", "from ckptlib import measure"],

@@ -217,6 +217,7 @@ def wrapped_python(path: Path, lie: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_installs_once_and_again_only_when_the_dependencies_change(toy):
     code, output = make(toy)
     assert code == 0, output
@@ -237,6 +238,7 @@ def test_installs_once_and_again_only_when_the_dependencies_change(toy):
     assert "again: its interpreter is gone" in make(moved, sys.executable, "--dry-run")[1]
 
 
+@pytest.mark.slow
 def test_an_install_that_was_killed_does_not_count(toy):
     (toy / "slow").touch()
     process = start_make(toy)

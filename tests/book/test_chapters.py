@@ -49,6 +49,7 @@ def numbered(request):
     return request.param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chapter", RUN, ids=lambda path: path.stem)
 def test_its_committed_outputs_are_what_it_prints_today(chapter, tmp_path):
     """On any processor. BOOK_SEED=1 starts from other random numbers, as dropout draws them on other processors."""
@@ -61,6 +62,7 @@ def test_its_committed_outputs_are_what_it_prints_today(chapter, tmp_path):
     assert printed == committed, "run `make book` and look at the difference"
 
 
+@pytest.mark.slow
 def test_a_readers_own_settings_change_no_output(tmp_path, monkeypatch):
     """A style sheet, a start-up file and a list of fonts that has lost some, as a deleted environment may leave it."""
     chapter = tmp_path / "chapter.ipynb"

@@ -6,6 +6,8 @@ test_answers.py judges them all.
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import os
 import subprocess
@@ -19,6 +21,9 @@ from answers import ASSIGNMENTS, ROOT, Answer, answers, submission
 from nbgrader.api import Gradebook
 
 from ckptlib.grading.assignment import Assignment
+from ckptlib.grading.probes import Missed, Task
+
+BY_NBGRADER = ("reference", "wrong-0")  # the others are graded by the engine alone, at some seconds each
 
 
 def notebooks(name: str, most: int = 1) -> dict[str, tuple[bytes, list[Answer]]]:
@@ -75,37 +80,72 @@ def stock(folder: Path, name: str) -> dict[str, dict[str, float]]:
         }
 
 
-def say(ours: dict[str, dict[str, tuple[float, float, str]]], students: dict) -> None:
-    """Assert what every answer deserves, and that every wrong one is told its idea."""
-    for student, tasks in ours.items():
-        chosen = {answer.task: answer for answer in students[student][1] if not answer.right}
-        for task, (points, most, message) in tasks.items():
+def deserved(known: Assignment, found: dict[str, dict[str, float]], students: dict) -> None:
+    """Assert what every answer is worth. found: student -> task -> points."""
+    most = {task.name: task.points for task in known.tasks.values()}
+    for student, tasks in found.items():
+        assert tasks.keys() == most.keys(), student
+        wrong = {answer.task: answer.title for answer in students[student][1] if not answer.right}
+        for task, points in tasks.items():
             if student == "blank":
-                assert points == 0, (student, task, message)
-            elif task in chosen:
-                assert points < most, (student, task, chosen[task].title)
-                assert message, (student, task)  # which idea it names is in test_answers.py
+                assert points == 0, task
+            elif task in wrong:
+                assert points < most[task], (student, task, wrong[task])
             else:
-                assert points == most, (student, task, message)
+                assert points == most[task], (student, task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_everybody_is_graded_as_they_deserve_by_both(name, tmp_path, need):
+def test_everybody_is_graded_as_they_deserve_and_told_why(name, tmp_path, need):
     need("bubblewrap")
     students = notebooks(name)
-    (tmp_path / "ours").mkdir()
-    (tmp_path / "stock").mkdir()
-    ours = graded(course(tmp_path / "ours", name, students), name)
+    ours = graded(course(tmp_path, name, students), name)
     assert ours.keys() == students.keys()
-    say(ours, students)
-    del students["right-0"], students["blank"]  # at some seconds each: these are graded by the engine alone
-    theirs = stock(course(tmp_path / "stock", name, students), name)
-    for student, (_, chosen) in students.items():
-        wrong = {answer.task for answer in chosen}
-        for task, (points, most, _) in ours[student].items():
-            # Two courses ask with other secret inputs: a wrong answer may be right in more parts for one of them.
-            same = theirs[student][task] == points or (task in wrong and theirs[student][task] < most)
-            assert same, (student, task, theirs[student][task], points)
+    points = {student: {task: given for task, (given, _, _) in tasks.items()} for student, tasks in ours.items()}
+    deserved(Assignment.load(ROOT / "solutions" / name), points, students)
+    for tasks in ours.values():
+        for task, (given, most, message) in tasks.items():
+            assert message or given == most, task  # which idea it names is in test_answers.py
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_its_check_cells_give_what_an_answer_deserves(name, monkeypatch):
+    """The cells that stock nbgrader runs, hidden tests included."""
+    known, students = Assignment.load(ROOT / "solutions" / name), notebooks(name)
+    checks = {known.graded[cell.id]: cell.source for cell in known.source.cells if cell.id in known.graded}
+    monkeypatch.syspath_prepend(ROOT / "solutions" / name)
+    monkeypatch.delitem(sys.modules, "tasks", raising=False)
+    check = importlib.import_module("tasks").check
+    for student in BY_NBGRADER:
+        names = {**known.reference, "check": check}
+        for answer in students[student][1]:
+            exec(answer.code, names)
+        earned = {task: points(source, names, check.tasks[task]) for task, source in checks.items()}
+        deserved(known, {student: earned}, students)
+
+
+def points(source: str, names: dict, task: Task) -> float:
+    """What nbgrader makes of a check cell: nothing of an error, that many points of a last value, or else all."""
+    *first, last = ast.parse(source).body
+    try:
+        exec(compile(ast.Module(first, []), "check", "exec"), names)
+        found = eval(compile(ast.Expression(last.value), "check", "eval"), names)
+    except Missed:
+        return 0
+    return task.points if found is None else found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [ASSIGNMENTS[0], *(pytest.param(name, marks=pytest.mark.second_proof) for name in ASSIGNMENTS[1:])]
+)
+def test_stock_nbgrader_comes_to_the_same(name, tmp_path):
+    students = {student: made for student, made in notebooks(name).items() if student in BY_NBGRADER}
+    theirs = stock(course(tmp_path, name, students), name)
+    assert theirs.keys() == students.keys()
+    deserved(Assignment.load(ROOT / "solutions" / name), theirs, students)
 
 
 def remade(folder: Path, environment: dict[str, str] | None = None) -> list[Path]:
@@ -126,5 +166,6 @@ def remade(folder: Path, environment: dict[str, str] | None = None) -> list[Path
     return changed
 
 
+@pytest.mark.slow
 def test_the_release_is_made_from_the_source_to_the_byte(tmp_path):
     assert remade(tmp_path) == []

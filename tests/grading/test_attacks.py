@@ -44,6 +44,7 @@ def honest() -> bytes:
     return submission(Assignment.load(ROOT / "solutions" / NAME), {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FOR_NOTHING, *INSTEAD_OF_ONE, *BESIDE_ALL, "mangling"])
 def test_everybody_gets_what_they_deserve(name, honest, tmp_path, need):
     need("bubblewrap")
@@ -73,6 +74,7 @@ def test_everybody_gets_what_they_deserve(name, honest, tmp_path, need):
         assert not list(Path(place).glob("*planted*"))
 
 
+@pytest.mark.slow
 def test_tampering_is_flagged(honest, tmp_path, need):
     """Whoever silences asserts or replaces what is asked with is named, whatever the score."""
     need("bubblewrap")

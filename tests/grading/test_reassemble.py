@@ -413,6 +413,7 @@ def mangled(draw):
     return {"cells": chosen}
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(mangled())
 def test_each_answer_is_there_exactly_once_or_said_to_be_missing(notebook):
@@ -462,6 +463,7 @@ def lived_in(draw):
     return {"cells": cells}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(lived_in())
 def test_what_is_right_in_the_students_kernel_is_right_in_the_rebuilt_one(notebook):

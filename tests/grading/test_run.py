@@ -119,6 +119,7 @@ KILLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KILLS)
 def test_a_cell_that_ends_the_kernel_costs_only_itself(name, sandbox):
     transcript = graded(sandbox, KILLS[name])
@@ -136,6 +137,7 @@ LATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LATE)
 def test_a_blow_that_falls_later_is_not_blamed_on_whom_it_hits(name, sandbox):
     innocent = [Cell(f"innocent {i}", f"import time; time.sleep(0.25); i = {i}") for i in range(4)]
@@ -175,6 +177,7 @@ STUBBORN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HANGS | STUBBORN)
 def test_a_cell_that_hangs_is_interrupted_then_killed(name, sandbox):
     transcript = graded(sandbox, (HANGS | STUBBORN)[name])
@@ -239,6 +242,7 @@ EXHAUSTS = {  # code, limits, statuses that are right
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXHAUSTS)
 def test_greed_is_stopped(name, sandbox):
     code, limits, right = EXHAUSTS[name]
@@ -277,6 +281,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_of_output_is_cut_and_stopped(name, sandbox):
     transcript = graded(sandbox, FLOODS[name], cell_output_bytes=MIB // 8, cell_seconds=20)
@@ -303,6 +308,7 @@ def test_a_message_that_is_too_large_is_not_kept(code, sandbox):
     assert honest_part_is_whole(transcript)
 
 
+@pytest.mark.slow
 def test_a_deluge_of_anything_is_stopped(sandbox):
     code = """
     import threading

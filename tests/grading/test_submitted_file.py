@@ -232,6 +232,7 @@ def test_half_a_surrogate_pair_can_still_be_written():
     assert rebuilt.answers == SOLVED
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(st.text() | st.sampled_from([NAME, "x.ipynb", "x.json"]), st.binary(), max_size=4))
 def test_arbitrary_files_never_raise(files):

@@ -331,6 +331,7 @@ class Block(nn.Module):
         return x + shortcut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep_mask", "fused", "published"), [(True, None, 26.2617), (False, None, 26.2422), (False, True, 26.2422)]
 )

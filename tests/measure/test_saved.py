@@ -251,6 +251,7 @@ def test_an_in_place_change_is_still_noticed():
         ck.saved_tensors(spoiled)
 
 
+@pytest.mark.slow
 def test_a_long_graph():
     """Deeper than torch can take down recursively, were its nodes given Python objects one by one."""
     code = (

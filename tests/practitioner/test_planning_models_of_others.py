@@ -109,6 +109,7 @@ def test_the_chain_needs_the_bytes_that_were_predicted(training, name):
             assert measured == predicted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tied", "with_functions"])
 def test_a_whole_step_is_kept_within_its_budget(name):
     whole = WholeStep(lambda: Training(*ALL[name](batch=20_000)), "sim:cuda", preset(), fake=True)
@@ -124,6 +125,7 @@ def test_a_whole_step_is_kept_within_its_budget(name):
     assert caught.value.smallest == least
 
 
+@pytest.mark.slow
 def test_the_largest_batch_of_ones_own_model_fits_and_the_next_does_not():
     """By running both from end to end, with torch's own AdamW, and not from rewritten records."""
     gpu = 24 * 2**20

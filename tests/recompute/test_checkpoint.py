@@ -670,6 +670,7 @@ def test_checkpoint_sequential_runs_on_it(monkeypatch):
 
 
 # ---- torch.compile, accelerators ------------------------------------------------------------------------------------
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("inside", [False, True], ids=["forward", "whole step"])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

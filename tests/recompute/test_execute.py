@@ -109,7 +109,7 @@ def schedules(n: int) -> list[Schedule]:
     return list(dict.fromkeys(found))  # each once
 
 
-@pytest.mark.parametrize("n", range(1, 65))
+@pytest.mark.parametrize("n", [*range(1, 17), *(pytest.param(n, marks=pytest.mark.slow) for n in range(17, 65))])
 def test_executed_peaks_and_forward_counts_are_the_predicted_ones(n):
     for schedule in schedules(n):
         found = measured(schedule, [1] * (n + 1), [0] * n)
@@ -118,7 +118,7 @@ def test_executed_peaks_and_forward_counts_are_the_predicted_ones(n):
         assert found.forwards == schedule.forwards()
 
 
-@pytest.mark.parametrize("n", [16, 64, 144])
+@pytest.mark.parametrize("n", [16, 64, pytest.param(144, marks=pytest.mark.slow)])
 def test_chens_peak_is_measured_as_k_plus_n_over_k(n):
     for k in (k for k in range(1, n + 1) if n % k == 0):
         found = measured(periodic(n, k), [1] * (n + 1), [0] * n)

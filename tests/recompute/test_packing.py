@@ -196,6 +196,7 @@ def test_files_go_when_forward_fails(mlp, x, tmp_path):
         kept.backward()
 
 
+@pytest.mark.slow
 def test_files_go_when_python_exits(tmp_path):
     code = (
         "import sys, torch; from ckptlib.recompute.packing import offload\n"
@@ -223,6 +224,7 @@ def test_a_full_disk(mlp, x, tmp_path, monkeypatch):
     assert info.tb and not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_set_by_the_system(tmp_path):
     """The kernel's own error, in a process of its own: RLIMIT_FSIZE stays for good."""
     code = (
@@ -461,6 +463,7 @@ def test_an_interrupt_removes_the_files(mlp, x, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_leaves_its_parents_files(tmp_path):
     code = (

@@ -262,6 +262,7 @@ def competitors(n: int, model, x) -> dict[str, tuple[Schedule, Callable[[], None
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_at_the_measured_peak_of_each_competitor_the_plan_is_no_slower_and_needs_no_more(name):
     model, x = MODELS[name]()
