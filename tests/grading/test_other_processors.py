@@ -11,7 +11,6 @@ import os
 import platform
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,53 +39,58 @@ PROCESSORS = {
 }
 CHAPTERS = [*sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))[1:], ROOT / "book" / "claims.ipynb"]
 
-pytestmark = pytest.mark.parametrize("processor", PROCESSORS)
+each_processor = pytest.mark.parametrize("processor", PROCESSORS)
 
 
-@cache
-def asked(name: str, processor: str) -> dict:
-    """What answers_elsewhere.py prints of an assignment on a processor; "" is this machine's own."""
+def asked(name: str, processor: dict[str, str]) -> dict:
+    """What answers_elsewhere.py prints of an assignment on a processor; {} is this machine's own."""
     script = Path(__file__).with_name("answers_elsewhere.py")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **PROCESSORS.get(processor, {})}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **processor}
     done = subprocess.run([sys.executable, script, name], env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 
 
+@each_processor
 def test_the_processor_is_another_one(processor):
     """Else the rest of this file would compare a machine with itself, and nobody would know."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("instruction sets can be chosen on x86 alone")
     code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **PROCESSORS[processor]}, capture_output=True, text=True
-    )
+    environment = {**os.environ, **PROCESSORS[processor]}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     wanted = {"the plainest": "DEFAULT", "AVX2": "AVX2"}[processor]
     assert done.stdout.strip() == (wanted if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "DEFAULT")
 
 
+@pytest.mark.slow
+@each_processor
 def test_releases_are_the_committed_ones(processor, tmp_path):
     assert remade(tmp_path, PROCESSORS[processor]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+@each_processor
 def test_a_chapters_outputs_are_the_committed_ones(processor, chapter, monkeypatch):
     for name, value in PROCESSORS[processor].items():
         monkeypatch.setenv(name, value)
-    assert book.execute(chapter) == chapter.read_text(encoding="utf-8"), chapter.name
+    assert book.execute(chapter) == chapter.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_no_verdict_depends_on_who_computed_what_where(processor, name):
+def test_no_verdict_depends_on_who_computed_what_where(name):
     """Asked there and judged by what is expected here, and the other way round: a student's laptop and a grader."""
-    here, there = asked(name, ""), asked(name, processor)
-    assert here["expected"].keys() == there["expected"].keys()
-    unjust = []
-    for answer in answers(name):
-        if answer.task not in here["expected"]:
-            continue
-        task = assignment(name).tasks[answer.task]
-        for got, expected in ((there, here), (here, there)):
-            verdict = task.judge(got["answers"][str(answer)], *expected["expected"][answer.task], task.tolerance)
-            unjust += filter(None, [complaint(answer, verdict) and f"{answer} {complaint(answer, verdict)}"])
-    assert unjust == []
+    here = asked(name, {})
+    for processor, environment in PROCESSORS.items():
+        there = asked(name, environment)
+        assert here["expected"].keys() == there["expected"].keys()
+        unjust = []
+        for answer in answers(name):
+            for got, expected in ((there, here), (here, there)):
+                if answer.task in expected["expected"]:
+                    task, said = assignment(name).tasks[answer.task], got["answers"][str(answer)]
+                    verdict = task.judge(said, *expected["expected"][answer.task], task.tolerance)
+                    unjust += [f"{answer} {text}" for text in [complaint(answer, verdict)] if text]
+        assert unjust == [], processor
