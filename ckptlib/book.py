@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import textwrap
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,8 @@ def setup(seed: int = 0) -> None:
     import torch
     from IPython import get_ipython
 
+    # Said on Python 3.13.0 alone, of how fast compiled programs start: it would stand among a chapter's outputs.
+    warnings.filterwarnings("ignore", "Guards may run slower", RuntimeWarning)
     random.seed(seed)
     numpy.random.seed(seed)
     torch.manual_seed(seed)
