@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import errno
 import inspect
+import io
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -264,6 +265,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. A CkptError is the user's mistake: one line on stderr and exit code 2, as argparse does."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # Windows writes to a file or a pipe as cp1252, which has no √
     args = build_parser().parse_args(argv)
     try:
         if args.extra:

@@ -7,6 +7,7 @@ tried in a process of its own.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -18,7 +19,14 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent  # of a clone; has no constraints.txt when the package was installed alone
-PYTHON = shlex.quote(sys.executable)
+
+
+def _quoted(text: str) -> str:
+    """As a word of a command line, of this system's."""
+    return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
+
+
+PYTHON = _quoted(sys.executable)
 # extra -> which of the answers needs it, and who uses it
 EXTRAS = {
     "book": ("book", "chapters and explorers need it"),
@@ -116,7 +124,7 @@ def packages() -> list[Check]:
     try:
         requirements = metadata.requires("ckptlib") or []
     except metadata.PackageNotFoundError:
-        mend = f"cd {shlex.quote(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e ."
+        mend = f"cd {_quoted(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e ."
         return [Check("ckptlib", False, "is not installed here", mend, "library")]
     tested = _tested_versions()
     base = [_package(r, tested, "library") for r in requirements if "extra ==" not in r]
@@ -128,9 +136,9 @@ def _extra(extra: str, requirements: list[str], tested: dict[str, str]) -> list[
     needed_for, use = EXTRAS[extra]
     its = [r.partition(";")[0].strip() for r in requirements if re.search(rf"extra == ['\"]{extra}['\"]", r)]
     if missing := [name for name in map(_name, its) if _version(name) is None]:
-        mend = f"{PYTHON} -m pip install 'ckptlib[{extra}]'"
+        mend = f"{PYTHON} -m pip install {_quoted(f'ckptlib[{extra}]')}"
         if tested:  # a clone
-            mend = f"cd {shlex.quote(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e '.[{extra}]'"
+            mend = f"cd {_quoted(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e {_quoted(f'.[{extra}]')}"
         return [Check(f"extra {extra}", False, f"{use}, and it lacks {', '.join(missing)}", mend, needed_for)]
     found = [_package(requirement, tested, needed_for) for requirement in its]
     says = ", ".join(f"{name} {_version(name)}" for name in map(_name, its[:2]))
@@ -142,7 +150,7 @@ def _package(requirement: str, tested: dict[str, str], needed_for: str) -> Check
     name = _name(requirement)
     version = _version(name)
     wanted = f"{name}=={tested[name]}" if name in tested else requirement
-    mend = f"{PYTHON} -m pip install {shlex.quote(wanted)}"
+    mend = f"{PYTHON} -m pip install {_quoted(wanted)}"
     if version is None:
         return Check(name, False, "is not installed", mend, needed_for)
     # "2.13.0+cpu" and "2.13.0" are the same release, built for different machines.
@@ -164,7 +172,7 @@ def _version(name: str) -> str | None:
 
 def _tested_versions() -> dict[str, str]:
     constraints = ROOT / "constraints.txt"
-    lines = constraints.read_text().splitlines() if constraints.exists() else []
+    lines = constraints.read_text(encoding="utf-8").splitlines() if constraints.exists() else []
     return dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
 
 
@@ -215,7 +223,7 @@ disabled = {}
 for folder in reversed(jupyter_config_path()):  # the first folder has the last word
     page = Path(folder, "labconfig", "page_config.json")
     if page.exists():
-        disabled |= json.loads(page.read_text()).get("disabledExtensions", {})
+        disabled |= json.loads(page.read_text(encoding="utf-8")).get("disabledExtensions", {})
 print(*[part for part in parts if not server.get(part)], *["@jupyter/nbgrader"] * disabled.get("@jupyter/nbgrader", 0))
 """
     name = "nbgrader extension"
@@ -235,7 +243,8 @@ def bubblewrap() -> Check:
     """Run a program in the kind of sandbox that grading uses. Being installed is not enough: many systems forbid it."""
     if not sys.platform.startswith("linux"):
         says = "exists only on Linux: here grading sets limits but hides nothing"
-        return Check("bubblewrap", False, says, needed_for="grading")
+        mend = "a Linux machine, a virtual machine or WSL, for submissions that you do not trust"
+        return Check("bubblewrap", False, says, mend, "grading")
     if not shutil.which("bwrap"):
         return Check("bubblewrap", False, "is not installed", _system_install("bubblewrap"), "grading")
     sandbox = "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-all --die-with-parent true"
@@ -279,7 +288,8 @@ def _system_install(package: str) -> str:
 def _run(command: list[str]) -> tuple[bool, str]:
     """Whether it succeeded, and what it printed; if it failed, the last thing it said about why."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        utf8 = {"encoding": "utf-8", "errors": "replace", "env": {**os.environ, "PYTHONIOENCODING": "utf-8"}}
+        done = subprocess.run(command, capture_output=True, timeout=120, stdin=subprocess.DEVNULL, **utf8)
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
     if done.returncode == 0:

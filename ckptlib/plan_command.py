@@ -52,7 +52,7 @@ def plan_chain(args: argparse.Namespace) -> tuple[str, int]:
 def read_chain(path: str) -> Costs:
     """The costs in a JSON file: an object with the names of `Costs`, all of them lists but dy_at_start."""
     try:
-        with open(path) as file:
+        with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except OSError as error:
         raise CkptError(f"cannot read the chain: {error}") from None

@@ -45,7 +45,9 @@ def listening(pid: int) -> set[str]:
         except OSError:
             continue
     rows = [
-        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{name}").read_text(encoding="utf-8").splitlines()
     ]
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes}
 
@@ -82,7 +84,11 @@ def meets(width):
     x = torch.full((width,), helper(1.0 + dist.get_rank()))
     dist.all_reduce(x)
     inodes = {os.readlink(fd) for fd in Path("/proc/self/fd").glob("*") if os.path.lexists(fd)}
-    rows = [line.split() for n in ("tcp", "tcp6") for line in Path(f"/proc/self/net/{n}").read_text().splitlines()]
+    rows = [
+        line.split()
+        for n in ("tcp", "tcp6")
+        for line in Path(f"/proc/self/net/{n}").read_text(encoding="utf-8").splitlines()
+    ]
     ports = [row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
     return {
         "rank": dist.get_rank(),

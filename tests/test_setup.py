@@ -212,7 +212,7 @@ def wrapped_python(path: Path, lie: str) -> str:
     """An interpreter that tells a lie about itself when asked with -c, and is the real one otherwise."""
     python = shlex.quote(sys.executable)
     lie = shlex.quote(f"import sys; {lie}; exec(sys.argv[2])")
-    path.write_text(f'#!/bin/sh\n[ "$1" = -c ] || exec {python} "$@"\nexec {python} -c {lie} "$@"\n')
+    path.write_text(f'#!/bin/sh\n[ "$1" = -c ] || exec {python} "$@"\nexec {python} -c {lie} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
     return str(path)
 

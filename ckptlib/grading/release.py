@@ -26,7 +26,7 @@ def release(course: Course, name: str) -> Path:
     folder = course.path("source", ".", name)
     _refuse_if_given_away(handed_out(folder, course.directory.ignore))
     visible = examined(Assignment.load(folder))
-    (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
     target = course.path("release", ".", name)
     shutil.rmtree(target, ignore_errors=True)
     course.directory.assignment_id = name

@@ -3,6 +3,9 @@
 `run` starts them with torchrun, for the book; `forked` copies the calling process, in a fraction of the time, for
 checks. Both use gloo on 127.0.0.1, end in bounded time, and leave no process, port or file behind: also when a rank
 dies or hangs, or the caller is interrupted or killed.
+
+That is so on Linux. On macOS and Windows `forked` runs threads, and whoever is killed may leave a rank that hangs; on
+Windows, where torch has no gloo, ranks meet through files.
 """
 
 from .ending import RankError

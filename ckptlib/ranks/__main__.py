@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from .ending import die_with_parent
+from .ending import die_with_parent, runs
 from .member import AGENT
 
 
@@ -17,10 +17,10 @@ def main(folder: Path, ranks: int, parent: int) -> None:
     """If the process that wants the answers goes, end the ranks and remove their files in its place."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # until torchrun has a handler of its own
     try:
-        die_with_parent(signal.SIGTERM, parent)
+        die_with_parent(parent, gently=True)
         _torchrun(folder, ranks)
     finally:
-        if os.getppid() != parent:
+        if not runs(parent):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -38,7 +38,7 @@ def _torchrun(folder: Path, ranks: int) -> None:
         torchrun([*shape, *meeting, *logs, str(folder / "program.py")])
     except ChildFailedError as error:
         codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
-        (folder / "failed.json").write_text(json.dumps(codes))
+        (folder / "failed.json").write_text(json.dumps(codes), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,35 +5,53 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 from ..errors import CkptError
 
-LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo"}
+# gloo would listen on every network; the loopback's name is lo on Linux and lo0 on macOS
+LOOPBACK = dict([("GLOO_SOCKET_IFNAME", name) for _, name in socket.if_nameindex() if name in ("lo", "lo0")][:1])
 
 
 class RankError(CkptError):
     """A rank raised, died or hung: which one, and the last that it wrote."""
 
 
-def die_with_parent(number: int, parent: int) -> None:
-    """Get a signal when the process that started us goes. Linux only; elsewhere its `finally` has to do."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            sys.exit(1)
+def die_with_parent(parent: int, gently: bool = False) -> None:
+    """End when the process that started us goes, however it goes; `gently` by SIGTERM, which can be handled.
+
+    Linux ends us itself. Elsewhere a thread looks, which cannot help a rank that hangs outside Python.
+    """
+    if sys.platform != "linux":
+        threading.Thread(target=_look_after, args=(parent, gently), daemon=True).start()
+        return
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM if gently else signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        sys.exit(1)
 
 
-def send(pid: int, number: int) -> bool:
-    """Whether the process was there to get the signal."""
+def _look_after(parent: int, gently: bool) -> None:
+    while runs(parent):
+        time.sleep(0.2)
+    if gently:
+        signal.raise_signal(signal.SIGTERM)
+    else:
+        os._exit(1)
+
+
+def runs(pid: int) -> bool:
+    """Is this process there? One that has ended but was not waited for is not."""
+    import psutil
+
     try:
-        os.kill(pid, number)
-    except OSError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
         return False
-    return True
 
 
 def end(agent: subprocess.Popen | None, folder: Path, patience: float = 3) -> None:
@@ -47,17 +65,21 @@ def end(agent: subprocess.Popen | None, folder: Path, patience: float = 3) -> No
         except subprocess.TimeoutExpired:
             agent.kill()
             agent.wait()
-    pids = [int(path.read_text() or 0) for path in folder.glob("*.pid")]
+    pids = [int(path.read_text(encoding="utf-8") or 0) for path in folder.glob("*.pid")]
     deadline = time.monotonic() + patience
-    while (left := [pid for pid in pids if _runs_in(folder, pid)]) and time.monotonic() < deadline:
-        for pid in left:
-            send(pid, signal.SIGKILL)
+    while (pids := [pid for pid in pids if _kill(pid, folder)]) and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
-def _runs_in(folder: Path, pid: int) -> bool:
-    """Is it still there, and the one that we started? A number may have been given to another process."""
+def _kill(pid: int, folder: Path) -> bool:
+    """Was it still there, and the one that we started? A number may have been given to another process."""
+    import psutil
+
     try:
-        return str(folder).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+        process = psutil.Process(pid)
+        ours = str(folder / "program.py") in process.cmdline()
+        if ours:
+            process.kill()
+        return ours
+    except psutil.Error:
         return False

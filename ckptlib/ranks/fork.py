@@ -11,33 +11,21 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
-from .ending import LOOPBACK, RankError, die_with_parent, send
+from .ending import LOOPBACK, RankError, die_with_parent
+from .threads import in_threads
 
 
 def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list[Any]:
     """What `fn(rank)` returns on each of `ranks` copies of this process, in one gloo group. Answers are JSON.
 
     A copy has everything that is defined here, so `fn` may be any function; but no GPU, and autograd's engine only if
-    this process has no GPU either.
+    this process has no GPU either. Elsewhere than on Linux, threads of this process stand in for the copies.
     """
-    import torch.distributed
-    import torch.fx.experimental.symbolic_shapes  # noqa: F401 - collectives import it; better once than in every rank
-
-    children, deadline = [], time.monotonic() + seconds
-    with _meeting_point() as store:
-        try:
-            for rank in range(ranks):
-                children.append(_fork(fn, rank, ranks, store, 0.6 * seconds))
-            said = [_read(fd, deadline) for _, fd in children]
-        finally:
-            for pid, fd in children:
-                send(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                os.close(fd)
+    said = (_copies if sys.platform == "linux" else in_threads)(fn, ranks, seconds, _failed)
     silent = [rank for rank, text in enumerate(said) if not text]
     if silent:
         raise RankError(
@@ -50,33 +38,51 @@ def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list
     return [each["found"] for each in found]
 
 
+def _failed(rank: int, error: BaseException) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    text = f"rank {rank}: {type(error).__name__}: {error} (line {where.lineno}: {where.line})"
+    return json.dumps({"raised": time.monotonic(), "error": text})
+
+
+def _copies(fn: Callable[[int], Any], ranks: int, seconds: float, failed: Callable) -> list[str]:
+    """What each copy says, as JSON; "" if it says nothing in time."""
+    import torch.distributed  # noqa: F401 - collectives import both; better once than in every rank
+    import torch.fx.experimental.symbolic_shapes  # noqa: F401
+
+    children, deadline = [], time.monotonic() + seconds
+    with _meeting_point() as store:
+        try:
+            for rank in range(ranks):
+                children.append(_fork(fn, rank, ranks, store, 0.6 * seconds, failed))
+            return [_read(fd, deadline) for _, fd in children]
+        finally:
+            for pid, fd in children:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                os.close(fd)
+
+
 @contextmanager
 def _meeting_point() -> Iterator[str]:
-    """A file that ranks can open. On Linux it has no name any more, so that nothing is left even if we are killed."""
+    """A file that ranks can open. It has no name any more, so that nothing is left even if we are killed."""
     with tempfile.TemporaryFile() as file:
-        nameless = f"/proc/self/fd/{file.fileno()}"
-        if os.path.exists(nameless):
-            yield nameless
-            return
-    with tempfile.NamedTemporaryFile(prefix="ckptlib-ranks-") as named:
-        yield named.name
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
-def _fork(fn: Callable, rank: int, ranks: int, store: str, seconds: float) -> tuple[int, int]:
+def _fork(fn: Callable, rank: int, ranks: int, store: str, seconds: float, failed: Callable) -> tuple[int, int]:
     parent, (reading, writing) = os.getpid(), os.pipe()
     pid = os.fork()
     if pid:
         os.close(writing)
         return pid, reading
     try:
-        die_with_parent(signal.SIGKILL, parent)
+        die_with_parent(parent)
         said = json.dumps(_member(fn, rank, ranks, store, seconds))
     except BaseException as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        text = f"rank {rank}: {type(error).__name__}: {error} (line {where.lineno}: {where.line})"
-        said = json.dumps({"raised": time.monotonic(), "error": text})
+        said = failed(rank, error)
     finally:  # not through Python's exit: that is the parent's
-        with open(writing, "w") as file:
+        with open(writing, "w", encoding="utf-8") as file:
             file.write(said)
         os._exit(0)
 
@@ -88,7 +94,7 @@ def _member(fn: Callable, rank: int, ranks: int, store: str, seconds: float) -> 
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    sys.stdout = sys.stderr = os.fdopen(null, "w")
+    sys.stdout = sys.stderr = os.fdopen(null, "w", encoding="utf-8")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
     os.environ.update(LOOPBACK)
     torch.set_num_threads(1)  # the parent's threads are not here

@@ -34,11 +34,13 @@ from torch.nn import functional as F
 import ckptlib as ck
 """
 PREFIX = "ckptlib-ranks-"
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # the last two are for Windows
+_BY_TORCHRUN = (-signal.SIGTERM, 0xC000013A)  # codes of ranks that it ended because of another; the second on Windows
 LAST_LINES = 6  # of what a dead rank wrote
 
 
 def run(fn: Callable, ranks: int = 2, seconds: float = 100, uses: Sequence[Any] = (), **arguments: Any) -> list[Any]:
-    """What `fn(**arguments)` returns on each of `ranks` processes, started by torchrun in one gloo group.
+    """What `fn(**arguments)` returns on each of `ranks` processes, started by torchrun in one group.
 
     The function travels as source text, and `uses` with it: functions and classes, of a notebook or of the library.
     Besides these it sees `torch`, `dist`, `nn`, `F`, `Tensor`, `ck`, and what it imports itself. Arguments and answers
@@ -46,17 +48,18 @@ def run(fn: Callable, ranks: int = 2, seconds: float = 100, uses: Sequence[Any] 
     """
     program = [HEADER, *map(known, uses), source(fn), f"answer({fn.__name__})\n"]
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    environment = {**os.environ, **LOOPBACK, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **LOOPBACK, "OMP_NUM_THREADS": "1", **dict.fromkeys(_TEMPORARY, str(folder))}
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
     agent = None
     try:
         (folder / "program.py").write_text("\n\n".join(program), encoding="utf-8")
-        (folder / "arguments.json").write_text(json.dumps({"until": time.time() + seconds, "arguments": arguments}))
+        asked = json.dumps({"until": time.time() + seconds, "arguments": arguments})
+        (folder / "arguments.json").write_text(asked, encoding="utf-8")
         command = [sys.executable, "-m", "ckptlib.ranks", str(folder), str(ranks), str(os.getpid())]
         with open(folder / "agent.log", "wb") as log:  # in a session of its own: Ctrl-C is for us, and we end it
             agent = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         agent.wait(seconds)
-        return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
+        return [json.loads((folder / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
     except subprocess.TimeoutExpired:
         raise RankError(_no_answer(folder, ranks, seconds)) from None
     except OSError:
@@ -94,16 +97,17 @@ def _no_answer(folder: Path, ranks: int, seconds: float) -> str:
 
 
 def _dead(folder: Path, ranks: int) -> str:
-    """Whose fault is it? One that a signal ended; else the first that raised: others only lost their partner."""
+    """Whose fault is it? If one ended without raising, that one's; else the first one's that raised."""
     codes = {}
     for path in folder.glob("failed.json"):
-        codes = {int(rank): code for rank, code in json.loads(path.read_text()).items()}
+        codes = {int(rank): code for rank, code in json.loads(path.read_text(encoding="utf-8")).items()}
     raised = sorted((path.stat().st_mtime_ns, path.stem) for path in folder.glob("*.raised"))
-    killed = [rank for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM]
+    loud = {int(name) for _, name in raised}
+    killed = [rank for rank, code in codes.items() if code not in _BY_TORCHRUN and rank not in loud]
     if killed or not raised:
         rank = min(killed or codes or [-1])
         if rank < 0:
-            return f"torchrun did not start {ranks} ranks:\n" + _tail((folder / "agent.log").read_text())
+            return f"torchrun did not start {ranks} ranks:\n" + _tail(_read(folder / "agent.log"))
         code = codes[rank]
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it ended itself with code {code}"
         return f"rank {rank} of {ranks} died: {how}\n{_last_lines(folder, rank)}".rstrip()
@@ -112,7 +116,11 @@ def _dead(folder: Path, ranks: int) -> str:
 
 
 def _last_lines(folder: Path, rank: int) -> str:
-    return "\n".join(_tail(path.read_text(errors="replace")) for path in folder.glob(f"logs/*/*/{rank}/stderr.log"))
+    return "\n".join(_tail(_read(path)) for path in folder.glob(f"logs/*/*/{rank}/stderr.log"))
+
+
+def _read(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")
 
 
 def _tail(text: str) -> str:

@@ -1,6 +1,7 @@
 """How the answers of assignment 10 are asked. Grading asks the same questions, with other numbers.
 
-Where ranks are needed, they are real processes: copies of this one that meet in a gloo group on 127.0.0.1.
+Where ranks are needed, they are real processes: copies of this one that meet in a gloo group on 127.0.0.1. On macOS
+and Windows, threads of this process stand in for them.
 """
 
 import re

@@ -231,7 +231,7 @@ def files_in(folder):
 
 def notes_in(folder):
     path = Path(folder) / THEIRS
-    return path.read_text() if path.is_file() else f"{THEIRS} is gone"
+    return path.read_text(encoding="utf-8") if path.is_file() else f"{THEIRS} is gone"
 
 
 @check.task(points=2, section="4.5", cases=2, parts=True)

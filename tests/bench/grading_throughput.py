@@ -50,7 +50,7 @@ def course(folder: Path, students: list[str], text: str) -> Path:
 def timed(command: list[str], cwd: Path) -> tuple[float, int, str]:
     """Seconds, the highest memory of the process itself, and what it printed."""
     started = time.monotonic()
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
         running = subprocess.Popen([sys.executable, "-m", *command], cwd=cwd, env=ENVIRONMENT, stdout=out, stderr=err)
         peak = 0
         while running.poll() is None:
@@ -66,7 +66,7 @@ def timed(command: list[str], cwd: Path) -> tuple[float, int, str]:
 
 def _peak(pid: int) -> int:
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("VmHWM")), 0)

@@ -21,7 +21,7 @@ ANSWER = (
 
 def memory(pid: int) -> dict[str, int]:
     """Of one process in MiB: all that is resident, and what is its alone."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()[1:]
     fields = {line.split(":")[0]: int(line.split()[1]) // 1024 for line in lines}
     return {"resident": fields["Rss"], "own": fields["Private_Dirty"] + fields["Private_Clean"]}
 

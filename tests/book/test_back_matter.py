@@ -30,7 +30,9 @@ def written(path: Path) -> str:
 
 def headings(path: Path) -> set[str]:
     """As JupyterLab and the site name them: blanks become hyphens, marks of code are gone."""
-    found = re.findall(r"^#+ (.+)$", written(path) if path.suffix == ".ipynb" else path.read_text(), re.MULTILINE)
+    found = re.findall(
+        r"^#+ (.+)$", written(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8"), re.MULTILINE
+    )
     return {heading.replace("`", "").strip().replace(" ", "-") for heading in found}
 
 

@@ -68,7 +68,7 @@ def _address(server: subprocess.Popen, runtime: Path, log: Path) -> str:
                 known = json.loads(about.read_text())
                 return f"http://127.0.0.1:{known['port']}/{{path}}?token={known['token']}"
         time.sleep(0.1)
-    raise AssertionError(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+    raise AssertionError(f"JupyterLab did not start: {log.read_text(encoding='utf-8')[-2000:]}")
 
 
 class Notebook:

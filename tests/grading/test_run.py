@@ -43,7 +43,7 @@ def left_over(sandbox) -> list[str]:
     deadline = time.monotonic() + 3
     while len(found := tree(sandbox.pid)) > 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-    return [Path(f"/proc/{pid}/cmdline").read_text() for pid in found[2:]]
+    return [Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8") for pid in found[2:]]
 
 
 def test_outputs_are_a_notebooks(sandbox):

@@ -78,7 +78,7 @@ def test_siblings_do_not_see_each_other(sandbox):
         mine = {n: os.readlink(f"/proc/self/ns/{n}") for n in names}
         for name in names[:-1]:
             assert len({spaces[0][name], spaces[1][name], mine[name]}) == 3, name
-        status = Path(f"/proc/{one.pid}/status").read_text()
+        status = Path(f"/proc/{one.pid}/status").read_text(encoding="utf-8")
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
         assert {int(fields[f"Cap{kind}"], 16) for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {0}
         assert (fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "2")

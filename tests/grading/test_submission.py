@@ -32,7 +32,7 @@ def test_links_pipes_and_odd_names_are_left_out(tmp_path):
     (folder / "loop").symlink_to(folder)
     os.mkfifo(folder / "pipe.ipynb")
     (folder / "new\nline").write_text("x")
-    open(os.fsencode(folder) + b"/\xff\xfe.py", "w").close()
+    open(os.fsencode(folder) + b"/\xff\xfe.py", "w", encoding="utf-8").close()
     (folder / "good.py").write_text("x = 1")
     found = submission.read(folder, "ada")
     assert {name for name, raw in found.files.items() if not raw.startswith(LEFT_OUT)} == {"good.py"}

@@ -117,7 +117,7 @@ class Course:
         path = self.private / "secret"
         if not path.exists():
             new = path.with_name(f"secret.{os.getpid()}")
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
                 file.write(secrets.token_hex(32))
                 file.flush()
                 os.fsync(file.fileno())

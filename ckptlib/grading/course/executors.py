@@ -76,12 +76,13 @@ def _grade_one(payload: bytes) -> bytes:
 
 def _begin(parent: int) -> None:
     """In each worker. A killed coordinator cannot tell its workers to stop, so they look whether it is still there."""
+    import psutil
     import torch
 
     torch.set_num_threads(1)  # there is a worker for every core
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and psutil.pid_exists(parent):  # on Windows, a dead parent stays the parent
             time.sleep(0.5)
         os._exit(1)
 

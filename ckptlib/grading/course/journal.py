@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import gzip
 import hashlib
 import json
@@ -16,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import CkptError
+
+_LOCKED_BYTE = 2**30  # past the end: Windows lets nobody read a byte that is locked, and others read who holds the lock
 
 
 class Journal:
@@ -111,10 +112,9 @@ def locked(private: Path) -> Iterator[None]:
     path = private / "lock"
     with _writing(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    with open(handle, "r+") as file:
+    with open(handle, "r+", encoding="utf-8") as file:
         try:
-            # lockf, not flock: a worker forked from a coordinator that was killed must not keep its lock
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
                 raise
@@ -122,5 +122,23 @@ def locked(private: Path) -> Iterator[None]:
             raise CkptError(f"this course is being graded by {holder}: wait for it, or end it, and try again") from None
         with _writing(path):  # past the file's buffer, which would fail once more when it is closed
             os.ftruncate(handle, 0)
-            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
         yield
+
+
+def _lock(handle: int) -> None:
+    """Take the lock or raise OSError at once; the system takes it back when the process ends."""
+    try:
+        import fcntl
+    except ImportError:
+        import msvcrt  # Windows
+
+        os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(handle, 0, os.SEEK_SET)
+    else:
+        # lockf, not flock: a worker forked from a coordinator that was killed must not keep its lock
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from ..rebuilding.submitted_file import LEFT_OUT
 
@@ -15,7 +17,6 @@ LARGEST = 40 * 2**20  # bytes in all
 MOST_FILES = 300
 _DEEPEST = 8
 _MOST_NOTES = 20
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _IGNORED = {"__pycache__", ".ipynb_checkpoints", ".git", ".DS_Store", "feedback"}
 
 
@@ -46,7 +47,7 @@ def read(folder: str | Path, student: str) -> Submission:
     """Read a submitted folder. Nothing in it can raise, block or lead outside it: what is odd is a note."""
     reader = _Reader()
     try:
-        reader.folder(os.open(folder, _FOLDER), "", 0)
+        reader.folder(_Folder(folder) if os.open in os.supports_dir_fd else _NamedFolder(folder), "", 0)
     except OSError as error:
         why = "it is a symbolic link, not a folder" if os.path.islink(folder) else error.strerror
         reader.notes.append(f"the submission cannot be read: {why}")
@@ -55,21 +56,74 @@ def read(folder: str | Path, student: str) -> Submission:
     return Submission(student, reader.files, reader.notes)
 
 
+class _Folder:
+    """A folder by its descriptor, and what is in it relative to that: nobody can swap a folder for a link."""
+
+    def __init__(self, path: str | Path, parent: int | None = None) -> None:
+        self._handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+
+    def names(self) -> list[str]:
+        return os.listdir(self._handle)
+
+    def mode(self, name: str) -> int:
+        return os.stat(name, dir_fd=self._handle, follow_symlinks=False).st_mode
+
+    def folder(self, name: str) -> _Folder:
+        return _Folder(name, self._handle)
+
+    def file(self, name: str) -> BinaryIO:
+        return open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._handle), "rb")
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+
+class _NamedFolder:
+    """The same by its path, for Windows, which opens no folders: links are left out if nobody swaps them meanwhile."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        if not stat.S_ISDIR(_mode(path)):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+    def names(self) -> list[str]:
+        return os.listdir(self._path)
+
+    def mode(self, name: str) -> int:
+        return _mode(os.path.join(self._path, name))
+
+    def folder(self, name: str) -> _NamedFolder:
+        return _NamedFolder(os.path.join(self._path, name))
+
+    def file(self, name: str) -> BinaryIO:
+        return open(os.path.join(self._path, name), "rb")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _mode(path: str | Path) -> int:
+    """Of the entry itself. A junction is Windows' other link to a folder, and does not say so in its mode."""
+    found = os.lstat(path)
+    junction = getattr(found, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", -1)
+    return stat.S_IFLNK if junction else found.st_mode
+
+
 class _Reader:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.notes: list[str] = []
         self.room = LARGEST
 
-    def folder(self, handle: int, prefix: str, depth: int) -> None:
-        """Entries are opened relative to their folder's descriptor, so that nobody can swap a folder for a link."""
+    def folder(self, folder: _Folder | _NamedFolder, prefix: str, depth: int) -> None:
+        """All that is in it."""
         try:
             # notebooks first: whatever else there is, one of them is the submission
-            for name in sorted(os.listdir(handle), key=lambda name: (not name.endswith(".ipynb"), name)):
+            for name in sorted(folder.names(), key=lambda name: (not name.endswith(".ipynb"), name)):
                 if name not in _IGNORED and not name.endswith(".pyc"):
-                    self._entry(handle, name, prefix + name, depth)
+                    self._entry(folder, name, prefix + name, depth)
         finally:
-            os.close(handle)
+            folder.close()
 
     def leave_out(self, path: str, why: str) -> None:
         """Say why a notebook is not there. Another file is missed by nobody but the student's code: a note will do."""
@@ -81,14 +135,14 @@ class _Reader:
         if text not in self.notes and len(self.notes) < _MOST_NOTES:
             self.notes.append(text)
 
-    def _entry(self, handle: int, name: str, path: str, depth: int) -> None:
+    def _entry(self, folder: _Folder | _NamedFolder, name: str, path: str, depth: int) -> None:
         shown = _printable(path)[:100]
         try:
-            mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
+            mode = folder.mode(name)
             if stat.S_ISDIR(mode):
-                self._subfolder(handle, name, path, depth)
+                self._subfolder(folder, name, path, depth)
             elif stat.S_ISREG(mode):
-                self._file(handle, name, path, shown)
+                self._file(folder, name, path, shown)
             else:
                 self._note(f"{shown} is {_kind(mode)}: left out")
                 self.leave_out(path, f"it is {_kind(mode)}, not a file. Submit the file itself.")
@@ -96,13 +150,13 @@ class _Reader:
             self._note(f"{shown} cannot be read: {error.strerror}")
             self.leave_out(path, f"the system says {error.strerror!r}")
 
-    def _subfolder(self, handle: int, name: str, path: str, depth: int) -> None:
+    def _subfolder(self, folder: _Folder | _NamedFolder, name: str, path: str, depth: int) -> None:
         if depth < _DEEPEST:
-            self.folder(os.open(name, _FOLDER, dir_fd=handle), f"{path}/", depth + 1)
+            self.folder(folder.folder(name), f"{path}/", depth + 1)
         else:
             self._note(f"folders nested more than {_DEEPEST} deep were left out")
 
-    def _file(self, handle: int, name: str, path: str, shown: str) -> None:
+    def _file(self, folder: _Folder | _NamedFolder, name: str, path: str, shown: str) -> None:
         if len(self.files) >= MOST_FILES:
             self._note(f"more than {MOST_FILES} files: the others were left out")
             return
@@ -112,7 +166,7 @@ class _Reader:
                 self._note(f"{shown!r} is no usable file name: left out")
                 return
             path = usable  # a browser's "01_toy\xa0(1).ipynb": nothing is ever written under a notebook's own name
-        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb") as file:
+        with folder.file(name) as file:
             most = min(LARGEST_FILE, self.room)
             raw = file.read(most + 1)
             size = os.fstat(file.fileno()).st_size

@@ -40,7 +40,7 @@ def settle(limits: Limits) -> None:
     """Called by pid 1 of the new world: own mounts and network, no further user namespaces."""
     os.setsid()
     ns.mount("none", "/", flags=ns.MS_REC | ns.MS_PRIVATE)
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
         file.write("1000")  # when the machine runs out of memory, this goes first
     private_proc()
     private_disk(limits.disk_bytes)
@@ -50,7 +50,7 @@ def settle(limits: Limits) -> None:
 
 def private_proc() -> None:
     """A /proc of the new pid namespace; where the machine forbids that, none, for the old one shows other processes."""
-    with contextlib.suppress(OSError), open("/proc/sys/user/max_user_namespaces", "w") as file:
+    with contextlib.suppress(OSError), open("/proc/sys/user/max_user_namespaces", "w", encoding="utf-8") as file:
         file.write("0")
     try:
         ns.mount("proc", "/proc", "proc", ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC)
@@ -58,7 +58,7 @@ def private_proc() -> None:
         ns.mount("none", "/proc", "tmpfs", ns.MS_RDONLY | ns.MS_NOSUID | ns.MS_NODEV, "size=4k")
         return
     for name, sizes in _SOCKET_BUFFERS.items():
-        with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv4/{name}", "w") as file:
+        with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv4/{name}", "w", encoding="utf-8") as file:
             file.write(sizes)
     for name in _PROC_READ_ONLY:
         if os.path.exists(f"/proc/{name}"):
@@ -91,7 +91,7 @@ def _keep_python(hidden: str, folder: str) -> None:
                 os.makedirs(target, exist_ok=True)
             else:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
-                open(target, "w").close()
+                open(target, "w", encoding="utf-8").close()
             ns.mount(str(path), target, flags=ns.MS_BIND | ns.MS_REC)
 
 
@@ -150,7 +150,7 @@ def trial() -> None:
         finally:
             os._exit(0)
     os.close(report)
-    with open(trouble) as file:
+    with open(trouble, encoding="utf-8") as file:
         failed = file.read()
     os.wait()
     if failed:

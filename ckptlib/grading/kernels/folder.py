@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
 import tempfile
 import threading
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows: there the folder of a process that was killed stays until somebody empties TEMP
+    fcntl = None
+
 _PREFIX = "ckptlib-"
-_LONGEST = 60  # a unix socket's path has at most 107 bytes
+_LONGEST = 60  # a unix socket's path has at most 107 bytes, on macOS 103
 _making = threading.Lock()
 _mine: dict[int, tuple[Path, int]] = {}  # process id -> its folder and the lock on it: a forked process needs its own
 
 
 def _base() -> Path:
     base = tempfile.gettempdir()
-    return Path(base if len(base) <= _LONGEST else "/tmp")
+    return Path(base if len(base) <= _LONGEST or not fcntl else "/tmp")
 
 
 def mine() -> Path:
@@ -35,6 +39,8 @@ def mine() -> Path:
 
 def _made_and_locked() -> tuple[Path, int] | None:
     """None: another process that starts at the same time has swept it away before it was locked."""
+    if not fcntl:
+        return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_base())), -1
     path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-", dir=_base()))
     try:
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -54,6 +60,8 @@ def _remove(owner: int, path: Path) -> None:
 
 def sweep() -> None:
     """Remove this user's folders that no living process has locked."""
+    if not fcntl:
+        return
     for path in _base().glob(f"{_PREFIX}{os.getuid()}-*"):
         try:
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import zmq
 from ipykernel.heartbeat import Heartbeat
@@ -13,7 +15,7 @@ from ipykernel.kernelapp import IPKernelApp
 from traitlets import Dict
 from traitlets.config import Config
 
-from .sockets import CHANNELS, port
+from .sockets import CHANNELS, LOOPBACK, port
 
 
 class _OpenHeartbeat(Heartbeat):
@@ -27,16 +29,21 @@ class ForkedKernelApp(IPKernelApp):
     """IPKernelApp that listens on file descriptors which it was given, and leaves no file behind.
 
     The client made the sockets, in a folder that this process does not see: it can neither replace nor delete them.
+    Where a client cannot hand them on, it opens ports of 127.0.0.1, as any kernel does.
     """
 
     listening: Dict[int, int] = Dict(help="port number -> file descriptor of a listening unix socket")
 
     def _try_bind_socket(self, s: zmq.Socket, port: int) -> int:
+        if self.transport == "tcp":
+            return super()._try_bind_socket(s, port)
         _listen(s, self.listening[port])
         return port
 
     def init_heartbeat(self) -> None:
-        if self.hb_port in self.listening:
+        if self.transport == "tcp":
+            super().init_heartbeat()
+        elif self.hb_port in self.listening:
             self.heartbeat = _OpenHeartbeat(zmq.Context(), (self.transport, self.ip, self.hb_port))
             self.heartbeat.fd = self.listening[self.hb_port]
             self.heartbeat.start()
@@ -74,20 +81,26 @@ def configuration(key: str) -> Config:
     return config
 
 
-def start(key: str, fds: Mapping[str, int]) -> None:
-    """Run a kernel in this process until it ends. fds: channel -> listening socket; "hb" may be missing."""
+def start(key: str, fds: Mapping[str, int], told: str = "") -> None:
+    """Run a kernel in this process until it ends. fds: channel -> listening socket; "hb" may be missing.
+
+    Without any, the kernel opens ports of its own, and writes which to the file `told`.
+    """
     reseed()
     sys.path.insert(0, "")  # as in any notebook: what lies beside it can be imported
     ports = {f"{channel}_port": port(channel) for channel in CHANNELS}
+    where = {"transport": "ipc", "ip": "/nowhere/kernel", **ports} if fds else {"transport": "tcp", "ip": LOOPBACK}
     app = ForkedKernelApp.instance(
         config=configuration(key),
-        transport="ipc",
-        ip="/nowhere/kernel",
         listening={port(channel): fd for channel, fd in fds.items()},
-        **ports,
+        **where,
     )
     app.initialize([])
     assert app.shell is not None
+    if not fds:
+        opened = {"pid": os.getpid(), "ip": LOOPBACK, **{name: getattr(app, name) for name in ports}}
+        Path(f"{told}.new").write_text(json.dumps(opened), encoding="utf-8")
+        os.replace(f"{told}.new", told)
     app.shell.ask_exit = lambda: None  # exit() would end the kernel a moment later, and take the next cell with it
     app.start()
 

@@ -30,12 +30,13 @@ class Limits:
         return asdict(self)
 
 
-def apply(limits: Limits, baseline: int | None) -> None:
+def apply(limits: Limits, baseline: int | None, own_user: bool = True) -> None:
     """Bind the calling process and everything that it will start. Cannot be undone. baseline: see `data_nbytes`.
 
-    RLIMIT_DATA, not RLIMIT_AS: torch maps gigabytes of address space that it never touches.
+    RLIMIT_DATA, not RLIMIT_AS: torch maps gigabytes of address space that it never touches. RLIMIT_NPROC counts every
+    thread of the user on this machine: outside a sandbox, where the user is not `own_user`, nothing could be started.
     """
-    import resource  # not on every system: there a Limits can still be made
+    import resource
 
     hard = {
         resource.RLIMIT_CPU: limits.cpu_seconds,
@@ -43,7 +44,7 @@ def apply(limits: Limits, baseline: int | None) -> None:
         resource.RLIMIT_NOFILE: 512,
         resource.RLIMIT_CORE: 0,
     }
-    if hasattr(resource, "RLIMIT_NPROC"):
+    if own_user:
         hard[resource.RLIMIT_NPROC] = limits.processes
     if baseline is not None:
         hard[resource.RLIMIT_DATA] = baseline + limits.memory
@@ -56,7 +57,7 @@ def apply(limits: Limits, baseline: int | None) -> None:
 def data_nbytes() -> int | None:
     """What the calling process already has of the memory that RLIMIT_DATA counts; None where it cannot be known."""
     try:
-        with open("/proc/self/status") as file:
+        with open("/proc/self/status", encoding="utf-8") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmData:"))
     except OSError:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from functools import cache
 
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
 CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
@@ -19,7 +20,11 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
 
-_libc = ctypes.CDLL(None, use_errno=True)
+
+@cache
+def _libc() -> ctypes.CDLL:
+    """Loaded when it is first called: this module is imported on every system."""
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _checked(result: int, call: str) -> int:
@@ -32,19 +37,19 @@ def _checked(result: int, call: str) -> int:
 def prctl(option: int, *arguments: int) -> int:
     """prctl(2); the arguments that are not given are 0, as several options demand."""
     padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
-    return _checked(_libc.prctl(option, *padded), f"prctl({option})")
+    return _checked(_libc().prctl(option, *padded), f"prctl({option})")
 
 
 def unshare(flags: int) -> None:
     """unshare(2): leave the namespaces that `flags` name, for new ones."""
-    _checked(_libc.unshare(flags), "unshare")
+    _checked(_libc().unshare(flags), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
     """mount(2)."""
     text = [None if s is None else s.encode() for s in (source, target, kind, options)]
     call = f"mount {source} on {target}"
-    _checked(_libc.mount(text[0], text[1], text[2], ctypes.c_ulong(flags), text[3]), call)
+    _checked(_libc().mount(text[0], text[1], text[2], ctypes.c_ulong(flags), text[3]), call)
 
 
 def read_only(path: str) -> None:
@@ -60,7 +65,7 @@ def map_user(outside_uid: int, outside_gid: int, uid: int, gid: int) -> None:
         ("uid_map", f"{uid} {outside_uid} 1"),
         ("gid_map", f"{gid} {outside_gid} 1"),
     ):
-        with open(f"/proc/self/{name}", "w") as file:
+        with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
             file.write(text)
 
 
@@ -78,7 +83,7 @@ def bring_up_loopback() -> None:
 
 def effective_capabilities() -> int:
     """The bit set of what the caller may do beyond its user's rights."""
-    with open("/proc/self/status") as file:
+    with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
 
 
@@ -91,4 +96,4 @@ def drop_capabilities() -> None:
             break  # beyond the last one that this kernel knows
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
-    _checked(_libc.capset(header, bytes(24)), "capset")
+    _checked(_libc().capset(header, bytes(24)), "capset")

@@ -14,13 +14,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from socket import socket
 
 from . import box, folder
 from .limits import Limits, apply, data_nbytes
 from .sockets import CHANNELS, connection_info, listen
 from .view import ENVIRONMENT
+
+# Of the user's environment; the rest may hold what is nobody's business. Without the last four, Windows starts nothing.
+_KEPT = ("PATH", "PYTHONPATH", "TEMP", "TMP", "COMSPEC", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT")
+_HOMES = ("HOME", "MPLCONFIGDIR", "IPYTHONDIR", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+_START_SECONDS = 60.0
 
 
 class Unconfined:
@@ -47,14 +55,12 @@ class Unconfined:
     ) -> PlainProcess:
         """As Sandbox.kernel, but with nothing between the kernel and the machine."""
         place = Path(tempfile.mkdtemp(prefix="k", dir=folder.mine()))
-        key = key or secrets.token_hex(32)
         (place / "work").mkdir()
         box.write_files(files or {}, str(place / "work"))
-        listeners = listen(f"{place}/s", channels)
-        fds = {name: s.fileno() for name, s in listeners.items()}
+        # Windows hands no open socket on to another program: there the kernel opens ports, and says which.
+        listeners = {} if sys.platform == "win32" else listen(f"{place}/s", channels)
         try:
-            request = {"key": key, "limits": limits.as_dict(), "fds": fds}
-            return PlainProcess(place, request, connection_info(f"{place}/s", key))
+            return PlainProcess(place, limits, key or secrets.token_hex(32), listeners)
         finally:
             for listener in listeners.values():
                 listener.close()
@@ -65,27 +71,44 @@ class PlainProcess:
 
     sandboxed = False
 
-    def __init__(self, place: Path, request: dict, connection_info: dict) -> None:
-        self.connection_info, self._place = connection_info, place
+    def __init__(self, place: Path, limits: Limits, key: str, listeners: Mapping[str, socket]) -> None:
+        self._place = place
         self.exit: dict | None = None
-        self.ending, ends = os.pipe()  # readable when the kernel has ended: it holds the other end
-        environment = {**ENVIRONMENT, "HOME": str(place), "MPLCONFIGDIR": str(place), "IPYTHONDIR": str(place)}
-        environment["PATH"] = os.environ.get("PATH", "")
+        fds = {name: listener.fileno() for name, listener in listeners.items()}
+        told = place / "listening.json"
+        request = {"key": key, "limits": limits.as_dict(), "fds": fds, "told": str(told), "parent": os.getpid()}
+        self.ending, ends = os.pipe() if fds else (-1, -1)  # readable when the kernel has ended: it holds the other end
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ckptlib.grading.kernels.plain"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=place / "work",
-            env=environment,
-            pass_fds=[*request["fds"].values(), ends],
+            env={**ENVIRONMENT, **dict.fromkeys(_HOMES, str(place)), **kept},
+            pass_fds=[*fds.values(), ends] if fds else (),
             start_new_session=True,
         )
-        os.close(ends)
-        self.pid = self._process.pid
+        if fds:
+            os.close(ends)
         assert self._process.stdin is not None  # a pipe
         self._process.stdin.write(json.dumps(request).encode())
         self._process.stdin.close()
+        self.pid, self.connection_info = self._process.pid, connection_info(f"{place}/s", key)
+        if not fds:
+            self._ask_where(told)
+
+    def _ask_where(self, told: Path) -> None:
+        """Wait until the kernel listens. Its process may be a child of ours: in a venv, Windows starts two."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not told.exists():
+            if not self.alive() or time.monotonic() > deadline:
+                self.close()
+                raise RuntimeError(f"a kernel did not start: {self.exit}. Does `python -m ipykernel --version` work?")
+            time.sleep(0.02)
+        found = json.loads(told.read_text(encoding="utf-8"))
+        self.pid = found.pop("pid")
+        self.connection_info |= {"transport": "tcp"} | found
 
     def settle(self) -> None:
         """There are no walls to wait for."""
@@ -95,8 +118,9 @@ class PlainProcess:
         return self._process.poll() is None
 
     def signal(self, number: int) -> None:
-        """Send a signal to the kernel; to one that has ended, nothing."""
-        self._process.send_signal(number)
+        """Send a signal to the kernel; to one that has ended, nothing. On Windows, which has none, it does nothing."""
+        if sys.platform != "win32":
+            self._process.send_signal(number)
 
     def interrupt(self) -> None:
         """What Ctrl-C does."""
@@ -107,11 +131,14 @@ class PlainProcess:
         import psutil
 
         with contextlib.suppress(psutil.Error):
-            for child in psutil.Process(self.pid).children(recursive=True):
+            for child in psutil.Process(self._process.pid).children(recursive=True):
                 with contextlib.suppress(psutil.Error):
                     child.kill()
+        if sys.platform == "win32":
+            self._process.kill()
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def wait(self, seconds: float = 10.0) -> dict | None:
         """Wait for the end; how it ended. None when it has not ended in time."""
@@ -130,14 +157,25 @@ class PlainProcess:
         return self.exit
 
 
+def _end_with(parent: int) -> None:
+    """Nobody ends the kernel of a process that was killed: so the kernel looks whether it is still there."""
+    import psutil
+
+    while psutil.pid_exists(parent):
+        time.sleep(1)
+    os._exit(1)
+
+
 def main() -> None:
     """The kernel's process: reads its request from stdin."""
     from . import kernel
 
     request = json.load(sys.stdin)
-    apply(Limits(**request["limits"]), data_nbytes())
+    threading.Thread(target=_end_with, args=(request["parent"],), daemon=True).start()
+    if sys.platform != "win32":  # Windows has no such limits: the watchdog alone has to do
+        apply(Limits(**request["limits"]), data_nbytes(), own_user=False)
     sys.path.insert(0, "")
-    kernel.start(request["key"], request["fds"])
+    kernel.start(request["key"], request["fds"], request["told"])
 
 
 if __name__ == "__main__":

@@ -88,5 +88,5 @@ def _readable(fd: int) -> bool:
 
 
 def _host_pid(pidfd: int) -> int:
-    with open(f"/proc/self/fdinfo/{pidfd}") as file:
+    with open(f"/proc/self/fdinfo/{pidfd}", encoding="utf-8") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Pid:"))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 import time
 from typing import Any, cast
@@ -21,6 +20,8 @@ from .process import KernelProcess
 from .sandbox import Sandbox, default
 from .sockets import CHANNELS
 from .watchdog import PERIOD, Watchdog
+
+_KILLED = 9  # the number of SIGKILL, a name that Windows does not know
 
 
 class SandboxProvisioner(KernelProvisionerBase):
@@ -60,7 +61,7 @@ class SandboxProvisioner(KernelProvisionerBase):
         info = self.process.connection_info
         self.connection_info = cast(KernelConnectionInfo, {**info, "key": info["key"].encode()})
         if self.parent:  # after a restart it would go on looking for the old sockets
-            self.parent.transport, self.parent.ip = "ipc", self.connection_info["ip"]
+            self.parent.transport, self.parent.ip = self.connection_info["transport"], self.connection_info["ip"]
         return self.connection_info
 
     async def poll(self) -> int | None:
@@ -68,7 +69,7 @@ class SandboxProvisioner(KernelProvisionerBase):
             return 0
         if self.process.alive():
             return None
-        return (self.process.wait(0.1) or {}).get("exit", -signal.SIGKILL)
+        return (self.process.wait(0.1) or {}).get("exit", -_KILLED)
 
     async def wait(self) -> int | None:
         while (code := await self.poll()) is None:

@@ -50,7 +50,10 @@ class Sandbox:
     def start(cls, preload: Sequence[str] | None = None) -> Sandbox:
         """Start a warm process. It ends with this process, however that ends."""
         if not sys.platform.startswith("linux"):
-            raise SandboxUnavailable(f"kernels are isolated by Linux namespaces; this is {sys.platform}")
+            raise SandboxUnavailable(
+                f"only Linux isolates a kernel, and this is {sys.platform}. Run here what you trust, such as your own "
+                "notebooks, and grade submissions on Linux, in a virtual machine or in WSL"
+            )
         if shutil.which("bwrap") is None:
             raise SandboxUnavailable("bubblewrap is missing. On Debian and Ubuntu: sudo apt-get install bubblewrap")
         address = str(folder.mine() / f"warm-{secrets.token_hex(4)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 
+LOOPBACK = "127.0.0.1"
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")  # Jupyter's port of a channel is its place here, from 1
 
 

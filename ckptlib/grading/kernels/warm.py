@@ -101,7 +101,7 @@ def _keep_kernel(connection: socket.socket, request: dict, fds: list[int]) -> No
         os.close(fd)
     pidfd = os.pidfd_open(pid)
     wire.send(connection, {"started": pid}, (pidfd,))
-    with open(trouble) as file:
+    with open(trouble, encoding="utf-8") as file:
         failed = file.read()  # ends when the kernel has settled in
     wire.send(connection, {"failed": failed} if failed else {"settled": True})
     poll = select.poll()

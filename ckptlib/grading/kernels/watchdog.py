@@ -13,6 +13,7 @@ from .plain import PlainProcess
 from .process import KernelProcess
 
 PERIOD = 0.025
+_BETWEEN_LOOKS = PERIOD if sys.platform.startswith("linux") else 4 * PERIOD  # psutil asks for all processes there are
 _MOST_SOCKETS = 1000  # each may hold a few hundred KiB that no process is charged for
 
 
@@ -45,13 +46,13 @@ class Watchdog:
         """Look, unless that was done a moment ago. The reason for the kernel's death, if a look has caused it."""
         now = time.monotonic() if now is None else now
         if now >= self._next and self.reason is None:
-            self._next = now + PERIOD
+            self._next = now + _BETWEEN_LOOKS
             self._record(look(self._process.pid))
         return self.reason
 
     def open_window(self) -> int:
         """Start to measure a peak of its own, for one question; bytes in use now."""
-        with contextlib.suppress(OSError), open(f"/proc/{self._process.pid}/clear_refs", "w") as file:
+        with contextlib.suppress(OSError), open(f"/proc/{self._process.pid}/clear_refs", "w", encoding="utf-8") as file:
             file.write("5")  # makes Linux forget the highest rss so far
         usage = look(self._process.pid)
         self.window_peak = usage.rss
@@ -100,7 +101,7 @@ def tree(pid: int) -> list[int]:
         found.append(pid)
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children") as file:
+                with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
                     todo += map(int, file.read().split())
     return found
 
@@ -118,14 +119,14 @@ def look(pid: int) -> Usage:
                 fields = file.read().rpartition(b")")[2].split()
             cpu += sum(map(int, fields[11:15]))  # own and buried children's, user and system
             sizes.append(int(fields[21]) * _PAGE)
-    with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status") as file:
+    with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status", encoding="utf-8") as file:
         peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
     first, *others = sizes or [0]
     return Usage(first, tuple(others), peak, len(members), cpu / _TICKS, _sockets(pid))
 
 
 def _sockets(pid: int) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/net/sockstat") as file:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/net/sockstat", "rb") as file:
         return int(file.readline().split()[2])  # sockets: used 21
     return 0
 
@@ -138,7 +139,7 @@ def shared_once(pid: int, at_most: int) -> int:
     total = 0
     try:
         for member in tree(pid):
-            with open(f"/proc/{member}/smaps_rollup") as file:
+            with open(f"/proc/{member}/smaps_rollup", encoding="utf-8") as file:
                 total += next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
     except (OSError, StopIteration):
         return at_most  # it cannot be known: the worst is assumed

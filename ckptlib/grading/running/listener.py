@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 
 from ..asking import MIME
 from ..kernels.limits import MIB, Limits
@@ -53,9 +54,13 @@ class Listener:
         return self._talk.shell.closed or self._talk.iopub.closed
 
     def pump(self, ending: int, seconds: float) -> None:
-        """Wait for at most `seconds` until something arrives, or `ending` becomes readable; take it in."""
+        """Wait for at most `seconds` until something arrives, or `ending` becomes readable; take it in.
+
+        ending: -1 where the kernel's end cannot be waited for. The caller looks every `seconds`.
+        """
         peers = [peer for peer in (self._talk.shell, self._talk.iopub) if not peer.closed]
-        ready = _ready([*peers, ending], [peer for peer in peers if peer.unsent], seconds)
+        watched = [*peers, ending] if ending >= 0 else peers
+        ready = _ready(watched, [peer for peer in peers if peer.unsent], seconds)
         for peer in peers:
             if peer.unsent:
                 peer.pump_out()
@@ -121,6 +126,11 @@ def _answer(message: Message) -> dict | None:
 
 def _ready(readers: list, writers: list, seconds: float) -> set[int]:
     """Descriptors with something to read. poll, not select: that fails on descriptors from 1024 up."""
+    if not hasattr(select, "poll"):  # Windows, where only sockets can be waited for, and not nothing
+        if not readers:
+            time.sleep(seconds)
+            return set()
+        return {reader.fileno() for reader in select.select(readers, writers, [], seconds)[0]}
     poll = select.poll()
     for reader in readers:
         poll.register(reader, select.POLLIN)

@@ -37,9 +37,8 @@ class Conversation:
         self._key = connection_info["key"].encode()
         self._session = uuid.uuid4().hex
         identity = self._session.encode()
-        path = f"{connection_info['ip']}-{{}}"
-        self.shell = Peer(path.format(connection_info["shell_port"]), "DEALER", identity, most_bytes)
-        self.iopub = Peer(path.format(connection_info["iopub_port"]), "SUB", identity, most_bytes)
+        self.shell = Peer(_address(connection_info, "shell"), "DEALER", identity, most_bytes)
+        self.iopub = Peer(_address(connection_info, "iopub"), "SUB", identity, most_bytes)
 
     def request(self, kind: str, content: dict[str, Any]) -> str:
         """Send a request on shell; its id."""
@@ -82,6 +81,11 @@ class Conversation:
         """Hang up on both channels."""
         self.shell.close()
         self.iopub.close()
+
+
+def _address(connection_info: dict, channel: str) -> str | tuple[str, int]:
+    host, port = connection_info["ip"], connection_info[f"{channel}_port"]
+    return (host, port) if connection_info["transport"] == "tcp" else f"{host}-{port}"
 
 
 def _json_object(raw: bytes) -> dict[str, Any]:

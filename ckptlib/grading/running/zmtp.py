@@ -34,10 +34,15 @@ def _ready(kind: bytes, identity: bytes) -> bytes:
 class Peer:
     """One end of a ZeroMQ connection, without a thread: the caller says when to read and write."""
 
-    def __init__(self, path: str, kind: str, identity: bytes, most_bytes: int) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
+    def __init__(self, address: str | tuple[str, int], kind: str, identity: bytes, most_bytes: int) -> None:
+        """address: of a unix socket, or host and port."""
+        if isinstance(address, str):
+            self._socket = socket.socket(socket.AF_UNIX)
+        else:
+            self._socket = socket.socket(socket.AF_INET)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(True)
-        self._socket.connect(path)  # the listener is open already: this does not wait for the kernel
+        self._socket.connect(address)  # the listener is open already: this does not wait for the kernel
         self._socket.setblocking(False)
         self._most = most_bytes
         self._in, self._size = bytearray(), 0
