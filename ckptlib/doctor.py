@@ -288,8 +288,15 @@ def _system_install(package: str) -> str:
 def _run(command: list[str]) -> tuple[bool, str]:
     """Whether it succeeded, and what it printed; if it failed, the last thing it said about why."""
     try:
-        utf8 = {"encoding": "utf-8", "errors": "replace", "env": {**os.environ, "PYTHONIOENCODING": "utf-8"}}
-        done = subprocess.run(command, capture_output=True, timeout=120, stdin=subprocess.DEVNULL, **utf8)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
     if done.returncode == 0:

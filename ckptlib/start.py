@@ -155,8 +155,8 @@ def _choice(root: Path) -> Any:
 def checked(folder: Path) -> str:
     """The verdict on one exercise, as HTML: what its tasks got, and which idea a wrong one has missed."""
     command = [sys.executable, "-m", "ckptlib.cli", "check", str(folder), "--json"]
-    utf8 = {"encoding": "utf-8", "env": {**os.environ, "PYTHONIOENCODING": "utf-8"}}  # not what Windows would take
-    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, **utf8)
+    utf8 = {**os.environ, "PYTHONIOENCODING": "utf-8"}  # not what Windows would take
+    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, encoding="utf-8", env=utf8)
     try:
         found = json.loads(done.stdout)
     except ValueError:

@@ -302,6 +302,21 @@ PARTS = {
     "AnyBatchNorm": Part(
         "torch.nn.modules.batchnorm:_NormBase", "to recognise all that keep running statistics by their base class"
     ),
+    # ---- ranks ------------------------------------------------------------------------------------------------------
+    "isolate_threads": Part(
+        "torch._C._distributed_c10d:_set_thread_isolation_mode",
+        "to let threads of one process be ranks; in public, a rank is a process",
+    ),
+    "threads_have_groups": Part(
+        "torch.testing._internal.distributed.multi_threaded_pg:_install_threaded_pg", "as for isolate_threads"
+    ),
+    "processes_have_groups": Part(
+        "torch.testing._internal.distributed.multi_threaded_pg:_uninstall_threaded_pg",
+        "to undo threads_have_groups; as for isolate_threads",
+    ),
+    "world_of_groups": Part(
+        "torch.distributed.distributed_c10d:_world", "to find the name that torch gave to our group; it is not told"
+    ),
     # ---- memory and the profiler ------------------------------------------------------------------------------------
     "profiler_range": Part(
         "torch._C._profiler:_RecordFunctionFast",

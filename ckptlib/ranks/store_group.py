@@ -16,6 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ..torch_internals import world_of_groups
+
 
 def backend() -> str:
     """The name for `init_process_group`."""
@@ -44,7 +46,7 @@ class _Done(dist.Work):
 
     def __init__(self, result: Any) -> None:
         super().__init__()
-        self._future = torch.futures.Future()
+        self._future: torch.futures.Future = torch.futures.Future()
         self._future.set_result(result)
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
@@ -73,7 +75,7 @@ class StoreGroup(dist.ProcessGroup):
     @property
     def group_name(self) -> str:
         """torch gives the name to its own groups in C++."""
-        return dist.distributed_c10d._world.pg_names[self]
+        return world_of_groups.pg_names[self]
 
     def _exchange(self, tensors: list[Tensor]) -> list[list[Tensor]]:
         """What each rank has handed in, by rank."""
@@ -158,6 +160,6 @@ def _fill(tensor: Tensor, values: Tensor) -> None:
 
 def _reduced(parts: list[Tensor], opts: Any) -> Tensor:
     stacked = torch.stack(parts)
-    ops = {dist.ReduceOp.AVG: torch.mean, dist.ReduceOp.MAX: torch.amax, dist.ReduceOp.MIN: torch.amin}
+    ops: dict[Any, Any] = {dist.ReduceOp.AVG: torch.mean, dist.ReduceOp.MAX: torch.amax, dist.ReduceOp.MIN: torch.amin}
     wanted = [apply for op, apply in ops.items() if opts is not None and opts.reduceOp == op]
     return (wanted or [torch.sum])[0](stacked, dim=0).to(stacked.dtype)

@@ -23,8 +23,8 @@ def in_threads(fn: Callable[[int], Any], ranks: int, seconds: float, failed: Cal
     """
     import torch
     import torch.distributed as dist
-    from torch.testing._internal.distributed.multi_threaded_pg import _install_threaded_pg, _uninstall_threaded_pg
 
+    from ..torch_internals import isolate_threads, processes_have_groups, threads_have_groups
     from .store_group import Patience, StoreGroup, registered
 
     class Turns(Patience):
@@ -56,8 +56,8 @@ def in_threads(fn: Callable[[int], Any], ranks: int, seconds: float, failed: Cal
         ended.release()
 
     StoreGroup.patience = turns
-    torch._C._distributed_c10d._set_thread_isolation_mode(True)  # every thread has groups of its own
-    _install_threaded_pg()
+    isolate_threads(True)  # every thread has groups of its own
+    threads_have_groups()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for rank in range(ranks):
@@ -68,7 +68,7 @@ def in_threads(fn: Callable[[int], Any], ranks: int, seconds: float, failed: Cal
     finally:
         turns.stopped = True
         StoreGroup.patience = Patience()
-        _uninstall_threaded_pg()
-        torch._C._distributed_c10d._set_thread_isolation_mode(False)
+        processes_have_groups()
+        isolate_threads(False)
         torch.set_rng_state(begin)
     return list(said)

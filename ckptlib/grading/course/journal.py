@@ -136,7 +136,7 @@ def _lock(handle: int) -> None:
 
         os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
         try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined] # mypy looks at Linux's library
         finally:
             os.lseek(handle, 0, os.SEEK_SET)
     else:

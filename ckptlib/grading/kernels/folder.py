@@ -11,8 +11,10 @@ from pathlib import Path
 
 try:
     import fcntl
+
+    HAS_LOCKS = True
 except ImportError:  # Windows: there the folder of a process that was killed stays until somebody empties TEMP
-    fcntl = None
+    HAS_LOCKS = False
 
 _PREFIX = "ckptlib-"
 _LONGEST = 60  # a unix socket's path has at most 107 bytes, on macOS 103
@@ -22,7 +24,7 @@ _mine: dict[int, tuple[Path, int]] = {}  # process id -> its folder and the lock
 
 def _base() -> Path:
     base = tempfile.gettempdir()
-    return Path(base if len(base) <= _LONGEST or not fcntl else "/tmp")
+    return Path(base if len(base) <= _LONGEST or not HAS_LOCKS else "/tmp")
 
 
 def mine() -> Path:
@@ -39,7 +41,7 @@ def mine() -> Path:
 
 def _made_and_locked() -> tuple[Path, int] | None:
     """None: another process that starts at the same time has swept it away before it was locked."""
-    if not fcntl:
+    if not HAS_LOCKS:
         return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_base())), -1
     path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-", dir=_base()))
     try:
@@ -60,7 +62,7 @@ def _remove(owner: int, path: Path) -> None:
 
 def sweep() -> None:
     """Remove this user's folders that no living process has locked."""
-    if not fcntl:
+    if not HAS_LOCKS:
         return
     for path in _base().glob(f"{_PREFIX}{os.getuid()}-*"):
         try:
