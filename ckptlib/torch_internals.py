@@ -308,7 +308,8 @@ PARTS = {
         "to let threads of one process be ranks; in public, a rank is a process",
     ),
     "threads_have_groups": Part(
-        "torch.testing._internal.distributed.multi_threaded_pg:_install_threaded_pg", "as for isolate_threads"
+        "torch.testing._internal.distributed.multi_threaded_pg:_install_threaded_pg",
+        "to give each thread groups of its own; as for isolate_threads",
     ),
     "processes_have_groups": Part(
         "torch.testing._internal.distributed.multi_threaded_pg:_uninstall_threaded_pg",

@@ -19,6 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ROOMS = {
     "ckptlib.book": {"book"},
     "ckptlib.lab": {"book"},
+    "ckptlib.ranks": {"book"},
     "ckptlib.start": {"book"},
     "ckptlib.widgets": {"book"},
     "ckptlib.grading": {"grading"},

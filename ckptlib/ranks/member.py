@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from .ending import die_with_parent
 
@@ -37,7 +38,8 @@ def answer(fn: Callable) -> None:
     left = max(1, asked["until"] - time.time())
     faulthandler.dump_traceback_later(0.9 * left)  # where it hangs, if it does
     store, limit = dist.FileStore(str(folder / "store"), ranks), timedelta(seconds=left)
-    dist.init_process_group(backend(), store=store, rank=rank, world_size=ranks, timeout=limit)
+    group: dict[str, Any] = {"rank": rank, "world_size": ranks, "timeout": limit}
+    dist.init_process_group(backend(), store=store, **group)
     try:
         found = json.dumps(fn(**asked["arguments"]))
         dist.barrier()  # nobody leaves while another still waits for it

@@ -110,13 +110,6 @@ def test_a_chapter_measures_on_an_accelerator_that_counts_and_simulates_elsewher
         assert book.gpu() == expected
 
 
-def test_its_length_is_that_of_a_chapter(numbered):
-    words = len(re.findall(r"\w[\w'’.,-]*", prose(numbered)))
-    assert 1800 <= words <= 2800, words
-    assert 30 <= len(cells(numbered, "markdown")) + len(cells(numbered, "code")) <= 55
-    assert numbered.stat().st_size <= 150_000
-
-
 def test_its_code_cells_are_short(numbered):
     lengths = {cell["id"]: len(text(cell).splitlines()) for cell in cells(numbered, "code")}
     long = {name: lines for name, lines in lengths.items() if lines > 22}
