@@ -2,6 +2,7 @@
 #
 #   make lab                      open the book in JupyterLab
 #   make test                     run every test
+#   make quick                    run the tests that are not slow, in under two minutes
 #   make lint                     ruff and mypy
 #   make bench                    run the benchmarks, one script per claim, and write their table into the book
 #   make book                     run the chapters and write their outputs
@@ -20,16 +21,20 @@ RUN := .venv/bin/python
 INSTALLING := .venv-installing
 INSTALLED := .venv/.installed
 
-.PHONY: lab test lint bench book exercises classroom site
+.PHONY: lab test quick lint bench book exercises classroom site
 
 lab: $(INSTALLED)
 	$(RUN) -m ckptlib.lab $(ARGS)
 
 # One thread each: two workers that both use every core only wait for one another. Two workers more than cores, because
-# many tests wait for a kernel, a browser or a time limit. Which worker runs what: tests/conftest.py.
+# many slow tests wait for a kernel, a browser or a time limit. Which worker runs what: tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --dist loadgroup --no-loadscope-reorder
+
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(RUN) -m pytest --dist loadgroup --no-loadscope-reorder \
-		-n $$($(RUN) -c "import os; print(min(os.cpu_count() + 2, 4))") $(ARGS)
+	$(PYTEST) -n $$($(RUN) -c "import os; print(min(os.cpu_count() + 2, 4))") $(ARGS)
+
+quick: $(INSTALLED)
+	$(PYTEST) -n auto --maxprocesses 4 -m "not slow" $(ARGS)
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .

@@ -17,6 +17,8 @@ from filelock import FileLock
 
 import ckptlib as ck
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted([*(ROOT / "book").glob("*.ipynb"), *(ROOT / "exercises").glob("*/*.ipynb")])
 NOTEBOOKS = [path for path in NOTEBOOKS if path.name != "start.ipynb"]  # made by `make lab`, for one reader

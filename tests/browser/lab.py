@@ -21,6 +21,10 @@ START_S = 60
 STOCK = ["-m", "jupyterlab"]
 # What `make lab` runs, but in a folder of ours
 BOOKS_OWN = ["-c", "import sys, pathlib, ckptlib.lab as lab; lab.open_book(pathlib.Path.cwd(), sys.argv[1:])"]
+OPEN = """async path => {
+    jupyterapp.shell.currentWidget.dispose()
+    await jupyterapp.commands.execute("docmanager:open", {path})
+}"""
 ERROR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]'
 
 
@@ -81,6 +85,11 @@ class Notebook:
         self.panel = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
         expect(self.panel.locator(".jp-Cell").first).to_be_visible(timeout=60_000)
         self.idle()
+
+    def go_to(self, path: str) -> None:
+        """Open another notebook in its place."""
+        self.page.evaluate(OPEN, path)
+        self.page.wait_for_function("path => jupyterapp.shell.currentWidget.context?.path === path", arg=path)
 
     def idle(self, seconds: float = 60) -> None:
         """Wait until a kernel is there and has nothing to do."""

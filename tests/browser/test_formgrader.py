@@ -16,7 +16,7 @@ from lab import jupyter_lab  # noqa: E402
 from nbgrader.api import Gradebook  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NAME = classroom.NAME
 STUDENTS = ("ada", "tony", "mallory", "eve", "pixel")
