@@ -51,7 +51,7 @@ def failures(report: dict) -> dict[str, str]:
         ("matplotlib", {"matplotlib": "is not installed"}),
         ("torch", {"torch": "is not installed", "GPU": f"torch does not start: {NO_MODULE} 'torch'"}),
         ("jupyter_client", {"extra book": "chapters and explorers need it, and it lacks jupyter-client"}),
-        ("comm", {"Jupyter's kernel": f"does not start: {NO_MODULE} 'comm'"}),
+        ("tornado", {"Jupyter's kernel": f"does not start: {NO_MODULE} 'tornado'"}),
     ],
 )
 def test_a_missing_package_is_named_with_the_command_that_mends_it(hidden, failing, tmp_path):
