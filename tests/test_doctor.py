@@ -45,6 +45,7 @@ def failures(report: dict) -> dict[str, str]:
     return {check["name"]: check["says"] for check in failed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hidden", "failing"),
     [
@@ -66,6 +67,7 @@ def test_a_missing_package_is_named_with_the_command_that_mends_it(hidden, faili
             assert check["mend"] == f"{python} -m pip install {hidden}=={doctor._tested_versions()[hidden]}"
 
 
+@pytest.mark.slow
 def test_a_package_of_an_extra_is_missed_with_the_extra_and_the_library_still_works(tmp_path):
     python = environment_without("nbconvert", tmp_path / "venv")
     code, report = run_doctor(python)
@@ -178,6 +180,7 @@ def test_the_text_shows_the_command_under_what_is_wrong():
     ]
 
 
+@pytest.mark.slow
 def test_the_setup_notebook_runs_and_finds_this_machine_fit():
     notebook = nbformat.read(ROOT / "book/00_setup_check.ipynb", as_version=4)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": ROOT / "book"}}).execute()

@@ -117,6 +117,7 @@ cli.main(["measure", "mlp", "--checkpoint", "nonreentrant", "--json"])
 """
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_and_measures_the_same(there):
     here = subprocess.run(
         [sys.executable, "-m", "ckptlib.cli", "measure", "mlp", "--checkpoint", "nonreentrant", "--json"],
@@ -139,12 +140,14 @@ cli.main(["prints"])
 """
 
 
+@pytest.mark.slow
 def test_a_pipe_that_knows_no_root_sign_gets_all_else(there):
     settings = {**there.environment, "PYTHONIOENCODING": "cp1252"}
     done = there(PRINTS, env=settings, encoding="cp1252")
     assert done.stdout == "half of ?n is …\n"
 
 
+@pytest.mark.slow
 def test_doctor_says_that_the_book_can_be_read_and_what_grading_lacks(there):
     done = there("-m", "ckptlib.cli", "doctor", "--json")
     found = json.loads(done.stdout)
@@ -171,6 +174,7 @@ def checked(there, place: Path) -> dict:
     return found
 
 
+@pytest.mark.slow
 def test_a_check_gives_the_verdicts_that_it_gives_on_linux(there, tmp_path):
     name = "01_activation_memory"
     right = checked(there, handed_in(tmp_path / "right", name, {}))
@@ -179,6 +183,7 @@ def test_a_check_gives_the_verdicts_that_it_gives_on_linux(there, tmp_path):
     assert blank["score"] == 0 and all("not answered" in task["message"] for task in blank["tasks"]), blank
 
 
+@pytest.mark.slow
 def test_a_check_that_needs_ranks_has_them(there, tmp_path):
     """Threads stand in for copies of the process; what is right, and why an answer is wrong, stays the same."""
     name = "10_many_devices"
@@ -192,6 +197,7 @@ def test_a_check_that_needs_ranks_has_them(there, tmp_path):
         assert title in task["message"] and task["points"] < task["max_points"]
 
 
+@pytest.mark.slow
 def test_the_start_page_is_written_and_checks(there, tmp_path):
     place = handed_in(tmp_path, "01_activation_memory", {})
     (tmp_path / "book").mkdir()
@@ -228,6 +234,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_limits_hold_where_there_is_nothing_else(there):
     done = there(CELLS, env={**there.environment, "CANVAS_TOKEN": "secret"})
     found = json.loads(done.stdout)
@@ -238,6 +245,7 @@ def test_limits_hold_where_there_is_nothing_else(there):
     assert "more than 512 MiB of memory" in said and "more than 64 processes" in said, said
 
 
+@pytest.mark.slow
 def test_a_kernel_does_not_outlive_whoever_started_it(there):
     code = "import time\nfrom ckptlib.grading.kernels.plain import Unconfined\n"
     code += "from ckptlib.grading.kernels.limits import Limits\n"
@@ -253,6 +261,7 @@ def test_a_kernel_does_not_outlive_whoever_started_it(there):
     assert not kernel.is_running()
 
 
+@pytest.mark.slow
 def test_a_class_is_graded_with_limits_only_and_one_at_a_time(there, tmp_path):
     course = make(tmp_path / "course", {"ada": RIGHT, "bob": SQUARE})
     (course / "submitted/eve" / NAME).mkdir(parents=True)
@@ -301,6 +310,7 @@ print(json.dumps(ranks.run(step, 3, width=2)))
 """
 
 
+@pytest.mark.slow
 def test_ranks_answer_and_one_that_dies_is_named(there, tmp_path):
     (tmp_path / "ranks.py").write_text(RANKS, encoding="utf-8")  # a function travels as source: it must have some
     done = there(str(tmp_path / "ranks.py"), "-", env={**there.environment, "TMPDIR": str(tmp_path)})
@@ -324,6 +334,7 @@ ranks.run(waits, 2, seconds=500)
 """
 
 
+@pytest.mark.slow
 def test_ranks_go_when_their_caller_is_killed(there, tmp_path):
     """Linux ends them itself; elsewhere each looks for whoever started it."""
     (tmp_path / "caller.py").write_text(ORPHANS, encoding="utf-8")
@@ -339,6 +350,7 @@ def test_ranks_go_when_their_caller_is_killed(there, tmp_path):
     assert not any(rank.is_running() for rank in ranks)
 
 
+@pytest.mark.slow
 def test_the_chapter_of_many_devices_is_the_same_to_the_byte(there):
     """All other chapters use nothing of the system. On Windows, FSDP and DDP run on our group."""
     path = ROOT / "book/10_many_devices.ipynb"

@@ -130,6 +130,7 @@ def deaf():
 
 
 # ---- torchrun -------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @linux
 def test_every_rank_answers_and_talks_on_loopback_only(folder):
     found = ranks.run(meets, 2, uses=[helper, Scaled, Config], width=3)
@@ -138,6 +139,7 @@ def test_every_rank_answers_and_talks_on_loopback_only(folder):
     assert {port for each in found for port in each["ports"]} == {"0100007F"}  # 127.0.0.1
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize(
     ("fn", "said"),
@@ -151,6 +153,7 @@ def test_a_rank_that_fails_is_named_and_nothing_is_left(folder, fn, said):
         ranks.run(fn, 2)
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("fn", [hangs, deaf])
 def test_a_rank_that_hangs_is_ended_in_time(folder, fn):
@@ -180,6 +183,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_ranks_go_with_their_caller(folder, tmp_path_factory, number):
@@ -259,6 +263,7 @@ def test_a_copy_that_fails_is_named(folder, fn, said):
     assert children() == before and time.monotonic() - began < 60
 
 
+@pytest.mark.slow
 @linux
 @needs_fork
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -52,6 +52,7 @@ def test_the_page_is_written_whole(tmp_path):
     assert list((tmp_path / "book").glob(".start*")) == []
 
 
+@pytest.mark.slow
 def test_the_button_gives_the_verdict_of_the_command(need):
     need("bubblewrap")
     widget = start.check_an_assignment(ROOT)

@@ -25,6 +25,8 @@ from test_setup import ROOT, published_files
 
 from ckptlib import cli
 
+pytestmark = pytest.mark.slow
+
 PUBLISHED = {path.relative_to(ROOT).as_posix() for path in published_files()}
 ARGUMENTS = {"new-exercise": "11_mine", "check": "."}  # any other command of grading takes an assignment's name
 INSTALL = "Install it with: {python} -m pip install 'ckptlib[{extra}]'"

@@ -83,6 +83,7 @@ def test_a_readers_own_settings_change_no_output(tmp_path, monkeypatch):
     assert [cell["outputs"] for cell in again] == [cell["outputs"] for cell in clean]
 
 
+@pytest.mark.slow
 def test_a_chapter_is_run_on_the_readers_processor_and_without_a_gpu(tmp_path, monkeypatch):
     chapter = tmp_path / "chapter.ipynb"
     asked = "torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(), torch.cuda.device_count()"

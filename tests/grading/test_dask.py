@@ -22,6 +22,7 @@ def cluster(need):
         yield started
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(cluster, grade, tmp_path):
     course = make(tmp_path, STUDENTS)
     pids = [worker.pid for worker in cluster.workers.values()]

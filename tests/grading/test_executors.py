@@ -106,6 +106,7 @@ def test_no_scheduler_at_the_address():
         Cluster("somewhere:1:2")
 
 
+@pytest.mark.slow
 def test_a_client_that_could_not_be_made_leaves_nothing_behind():
     """Left half-made, it waits for 40 seconds when Python ends, and prints a traceback."""
     code = """

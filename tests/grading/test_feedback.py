@@ -195,6 +195,7 @@ def test_a_hundred_pages_take_no_longer_than_they_should(pages):
 
 
 # ---- in a browser ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.browser
 def test_no_script_runs_and_no_request_leaves(pages, browser, tmp_path):
     path = tmp_path / "page.html"
@@ -212,6 +213,7 @@ def test_no_script_runs_and_no_request_leaves(pages, browser, tmp_path):
     tab.close()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -178,6 +178,7 @@ def test_mistakes_in_use_name_what_is_there(grade, tmp_path, capsys):
     assert main(["grade", NAME, "--course", str(course / "nowhere")]) == 2
 
 
+@pytest.mark.slow
 def test_stock_nbgrader_gives_the_same_scores(tmp_path):
     """The fallback for any platform. Its kernels are cold, so two students must do."""
     course = make(tmp_path, {"ada": RIGHT, "bob": HALF})

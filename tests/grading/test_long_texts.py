@@ -55,6 +55,7 @@ def test_many_spaces_after_an_import_of_colab():
     assert took(lambda: without_colab("from google.colab import " + " " * 1500 + "!")) < 1  # it was cubic: 7 s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", REPEATED, ids=ascii)
 def test_a_long_run_of_anything_is_rebuilt_shown_and_compared_in_no_time(piece):
     texts = hostile(piece, SHOWN)

@@ -58,6 +58,7 @@ def server():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_a_postgresql_gradebook_that_somebody_has_locked(server, grade, tmp_path):
     course = make(tmp_path, STUDENTS, f"c.CourseDirectory.db_url = {server!r}")
     code, out, err = grade(course, "--json")
@@ -75,6 +76,7 @@ def test_a_postgresql_gradebook_that_somebody_has_locked(server, grade, tmp_path
     assert result(out)["bob"]["tasks"][1]["by_hand"] and result(out)["bob"]["score"] == 4
 
 
+@pytest.mark.slow
 def test_an_sqlite_gradebook_that_somebody_has_locked(grade, tmp_path):
     course = make(tmp_path, STUDENTS)
     assert grade(course)[0] == 0

@@ -31,6 +31,7 @@ def kernelspec(tmp_path, monkeypatch, sandbox):
     return install
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cold", [False, True])
 def test_nbclient_runs_a_notebook_in_the_sandbox(cold, kernelspec, root):
     code = f"import os, sys; print(os.getpid(), os.path.exists({str(root / 'tests')!r}), 'torch' in sys.modules)"

@@ -84,6 +84,7 @@ def lap(course, sandbox, moments: random.Random) -> int:
     return kills
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_at_any_moment_and_resumed(tmp_path, sandbox, seed):
     moments, kills, laps = random.Random(seed), 0, 0

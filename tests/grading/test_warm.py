@@ -76,6 +76,7 @@ def _state(pid: int) -> str:
         return ""
 
 
+@pytest.mark.slow
 def test_a_killed_worker_takes_everything_with_it(need):
     need("bubblewrap")
     process, place, (warm, *kernels) = worker()
@@ -99,6 +100,7 @@ def test_workers_share_a_warm_process(sandbox):
     assert text(run([Cell("a", "print(1)")], [], {}, Limits(), sandbox)["cells"]["a"]["outputs"]) == "1\n"
 
 
+@pytest.mark.slow
 def test_hardly_anything_is_left_for_a_kernel_to_import(root):
     folders = sorted(str(path.parent) for path in (root / "solutions").glob("*/tasks.py"))
     done = subprocess.run([sys.executable, "-c", LEFT_TO_IMPORT, *folders], capture_output=True, text=True)
@@ -108,6 +110,7 @@ def test_hardly_anything_is_left_for_a_kernel_to_import(root):
     assert {folder: names for folder, names in left.items() if len(names) > 10} == {}
 
 
+@pytest.mark.slow
 def test_what_half_of_the_assignments_need_is_imported_when_a_worker_has_needed_it(need, monkeypatch):
     need("bubblewrap")
     cell = Cell("a", "import sys; print('torch._dynamo' in sys.modules, 'torch' in sys.modules)")
@@ -153,6 +156,7 @@ def test_processes_that_start_together_do_not_sweep_each_other_away():
             process.join(10)
 
 
+@pytest.mark.slow
 def test_started_by_a_thread_that_ends(need):
     need("bubblewrap")
     started = []
@@ -167,6 +171,7 @@ def test_started_by_a_thread_that_ends(need):
     assert running([sandbox.pid]) == []
 
 
+@pytest.mark.slow
 def test_a_dead_warm_process_is_replaced(need, monkeypatch):
     need("bubblewrap")
     monkeypatch.setattr(sandbox_module, "_default", {})
@@ -182,6 +187,7 @@ def test_a_dead_warm_process_is_replaced(need, monkeypatch):
     second.close()
 
 
+@pytest.mark.slow
 def test_without_bubblewrap_it_says_so_and_still_limits(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(sandbox_module, "_default", {})
@@ -210,6 +216,7 @@ def test_without_a_sandbox_the_sockets_of_the_machine_are_not_the_kernels_fault(
     assert text(transcript["cells"]["a"]["outputs"]) == "1\n"
 
 
+@pytest.mark.slow
 def test_a_machine_without_namespaces_is_found_out_at_the_start(need, monkeypatch):
     need("bubblewrap")
     monkeypatch.setattr(view, "privileged", lambda: False)
@@ -227,6 +234,7 @@ def test_a_machine_without_namespaces_is_found_out_at_the_start(need, monkeypatc
         Sandbox.start(preload=())
 
 
+@pytest.mark.slow
 def test_root_without_its_powers_as_in_a_container(need, monkeypatch):
     need("bubblewrap")
     monkeypatch.setattr(view, "privileged", lambda: False)
@@ -249,6 +257,7 @@ def readable_by_all(*paths: Path) -> list[str]:
     return [*itertools.chain(*hidden.values()), *shown]
 
 
+@pytest.mark.slow
 def test_the_walls_stand_for_an_ordinary_user_too(need, root):
     need("bubblewrap")
     if os.geteuid() != 0:
