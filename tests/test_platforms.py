@@ -20,7 +20,6 @@ sys.path.append(str(ROOT / "tests/grading"))  # its helpers
 from answers import answers, submission  # noqa: E402
 from small_course import NAME, RIGHT, SQUARE, make  # noqa: E402
 
-from ckptlib import start  # noqa: E402
 from ckptlib.grading.assignment import Assignment  # noqa: E402
 
 LIMITS_ONLY = "not isolated: it could read and write what you can"
@@ -364,9 +363,8 @@ def test_the_chapter_of_many_devices_is_the_same_to_the_byte(there):
 # ---- the page for readers -------------------------------------------------------------------------------------------
 def test_the_commands_for_windows_are_those_of_make():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    made, installed, started, opened = re.search(r"```powershell\n(.*?)\n```", text, re.DOTALL)[1].splitlines()
+    made, installed, opened = re.search(r"```powershell\n(.*?)\n```", text, re.DOTALL)[1].splitlines()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     options = re.search(r"-m pip install --disable-pip-version-check (.*)", makefile)[1].replace("'", '"')
     assert made.endswith("-m venv .venv") and installed == rf".venv\Scripts\python -m pip install {options}"
-    assert "-m ckptlib.start" in makefile and started.endswith("-m ckptlib.start")
-    assert opened.endswith(f"-m jupyterlab --LabApp.default_url=/lab/tree/book/{start.PAGE}")
+    assert "$(RUN) -m ckptlib.lab" in makefile and opened == r".venv\Scripts\python -m ckptlib.lab"

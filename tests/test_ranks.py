@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ import torch.distributed as dist
 from ckptlib import ranks
 from ckptlib.configs import Config
 from ckptlib.errors import CkptError
+from ckptlib.ranks import fork
 from ckptlib.ranks.torchrun import known
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -284,6 +286,75 @@ def test_copies_go_with_their_caller(folder, tmp_path_factory, number):
     assert len(processes(folder)) == 3
     caller.send_signal(number)
     caller.communicate(timeout=30)
+
+
+# ---- where there is neither fork nor gloo ---------------------------------------------------------------------------
+def all_collectives(rank):
+    n, own = dist.get_world_size(), torch.Generator().manual_seed(rank)
+
+    def mine(*shape):
+        return torch.randn(*shape, generator=own, dtype=torch.float64)
+
+    def empty(*shape):
+        return torch.empty(*shape, dtype=torch.float64)
+
+    found = []
+    for op in (dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN):
+        x, y = mine(3), mine(3)
+        dist.all_reduce(x, op)
+        kept = y.clone()
+        dist.reduce(y, 1, op)
+        found += [x, y if rank == 1 else kept]  # elsewhere, y is nobody's promise
+    dist.broadcast(x := mine(2, 2), 1)
+    dist.all_gather(pieces := list(empty(n, 2)), mine(2))
+    dist.all_gather_into_tensor(gathered := empty(2 * n, 3), mine(2, 3))
+    dist.reduce_scatter_tensor(piece := empty(2, 3), mine(2 * n, 3))
+    dist.reduce_scatter(part := empty(2), list(mine(n, 2)))
+    dist.scatter(share := empty(2), list(mine(n, 2)) if rank == 1 else None, src=1)
+    dist.gather(mine(2), collected := list(torch.zeros(n, 2, dtype=torch.float64)) if rank == 0 else None, dst=0)
+    dist.all_to_all_single(swapped := empty(n, 2), mine(n, 2))
+    found += [x, *pieces, gathered, piece, part, share, *(collected or []), swapped]
+    if rank < 2:  # a letter each way
+        order = [dist.send, dist.recv] if rank == 0 else [dist.recv, dist.send]
+        letters = {dist.send: mine(2), dist.recv: empty(2)}
+        for way in order:
+            way(letters[way], 1 - rank)
+        found.append(letters[dist.recv])
+    dist.all_gather_object(objects := [None] * n, {"rank": rank})
+    return [x.tolist() for x in found] + [objects]
+
+
+@linux
+@pytest.mark.parametrize("n", [2, 3])
+def test_threads_and_a_store_give_what_processes_and_gloo_give(n, monkeypatch):
+    expected = ranks.forked(all_collectives, n, seconds=30)
+    monkeypatch.setattr(fork, "sys", SimpleNamespace(platform="win32"))
+    found = ranks.forked(all_collectives, n, seconds=30)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine[-1] == theirs[-1]
+        for x, y in zip(mine[:-1], theirs[:-1], strict=True):
+            torch.testing.assert_close(torch.tensor(x), torch.tensor(y))
+
+
+@pytest.mark.parametrize(
+    ("fn", "said"),
+    [
+        (raises, "rank 1: ValueError: there is no layer 7 .line"),
+        (hangs, "rank . of 2 gave no answer"),
+        (lambda: dist.barrier() if dist.get_rank() else dist.all_reduce(torch.ones(1)), "Timed out: rank"),
+        (lambda: torch.ones(2), "not JSON serializable"),
+    ],
+)
+def test_a_thread_that_fails_is_named_and_the_next_ranks_are_undisturbed(monkeypatch, fn, said):
+    monkeypatch.setattr(fork, "sys", SimpleNamespace(platform="darwin"))
+    torch.manual_seed(7)
+    state = torch.get_rng_state()
+    with pytest.raises(ranks.RankError, match=said):
+        ranks.forked(lambda rank: fn(), seconds=3)
+    assert not dist.is_initialized() and torch.equal(torch.get_rng_state(), state)
+    expected = torch.randn(2).tolist()
+    torch.manual_seed(7)
+    assert ranks.forked(lambda rank: [rank, torch.randn(2).tolist()], 3) == [[rank, expected] for rank in range(3)]
 
 
 def test_answers_are_plain_data(folder):

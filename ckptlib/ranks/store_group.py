@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any
@@ -57,7 +58,7 @@ class _Done(dist.Work):
 
 
 class StoreGroup(dist.ProcessGroup):
-    """The collectives of the book. In each, every rank leaves tensors in the store, and reads those of the others."""
+    """Torch's collectives. In each, every rank leaves tensors in the store, and reads those of the others."""
 
     patience = Patience()  # of the groups that are made from now on
 
@@ -65,6 +66,7 @@ class StoreGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self._store, self._rank, self._size, self._seconds = store, rank, size, timeout.total_seconds()
         self._patience, self._exchanges = StoreGroup.patience, 0
+        self._sent: Counter[str] = Counter()
 
     def size(self) -> int:
         return self._size
@@ -77,28 +79,30 @@ class StoreGroup(dist.ProcessGroup):
         """torch gives the name to its own groups in C++."""
         return world_of_groups.pg_names[self]
 
-    def _exchange(self, tensors: list[Tensor]) -> list[list[Tensor]]:
-        """What each rank has handed in, by rank."""
-        place = f"exchange {self._exchanges}"
+    def _exchange(self, kind: str, tensors: list[Tensor]) -> list[list[Tensor]]:
+        """What each rank has handed in, by rank. Ranks that call different collectives wait for each other in vain."""
+        place = f"{kind} {self._exchanges}"
         self._exchanges += 1
+        self._leave(f"{place} of {self._rank}", tensors)
+        return [self._take(f"{place} of {rank}", rank) for rank in range(self._size)]
+
+    def _leave(self, key: str, tensors: list[Tensor]) -> None:
         written = io.BytesIO()
         torch.save([tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors], written)
-        self._store.set(f"{place} of {self._rank}", written.getvalue())
-        with self._patience.others():
-            read = [self._read(place, rank) for rank in range(self._size)]
-        return [torch.load(io.BytesIO(raw)) for raw in read]
+        self._store.set(key, written.getvalue())
 
-    def _read(self, place: str, rank: int) -> bytes:
+    def _take(self, key: str, rank: int) -> list[Tensor]:
         deadline = time.monotonic() + self._seconds
-        while not self._store.check([f"{place} of {rank}"]):
-            if self._patience.stopped or time.monotonic() > deadline:
-                raise TimeoutError(f"Timed out: rank {rank} has not called this collective")
-            time.sleep(0.001)
-        return self._store.get(f"{place} of {rank}")
+        with self._patience.others():
+            while not self._store.check([key]):
+                if self._patience.stopped or time.monotonic() > deadline:
+                    raise TimeoutError(f"Timed out: rank {rank} has not called this collective")
+                time.sleep(0.001)
+        return torch.load(io.BytesIO(self._store.get(key)))
 
     # ---- what torch calls; arguments and names are its own --------------------------------------------------------
     def allreduce(self, tensors: list[Tensor], opts: Any = None) -> _Done:
-        parts = self._exchange(tensors)
+        parts = self._exchange("allreduce", tensors)
         for i, tensor in enumerate(tensors):
             _fill(tensor, _reduced([part[i] for part in parts], opts))
         return _Done(tensors)
@@ -107,26 +111,65 @@ class StoreGroup(dist.ProcessGroup):
         return self.allreduce(tensors, opts)
 
     def barrier(self, opts: Any = None) -> _Done:
-        return self.allreduce([torch.zeros(1)])
+        return _Done(self._exchange("barrier", []))
 
     def broadcast(self, tensors: list[Tensor], opts: Any) -> _Done:
-        parts = self._exchange(tensors if self._rank == opts.rootRank else [])
+        parts = self._exchange("broadcast", tensors if self._rank == opts.rootRank else [])
         for tensor, part in zip(tensors, parts[opts.rootRank], strict=True):
             _fill(tensor, part)
         return _Done(tensors)
 
+    def reduce(self, tensors: list[Tensor], opts: Any) -> _Done:
+        parts = self._exchange("reduce", tensors)
+        if self._rank == opts.rootRank:
+            _fill(tensors[0], _reduced([part[0] for part in parts], opts))
+        return _Done(tensors)
+
+    def gather(self, outs: list[list[Tensor]], tensors: list[Tensor], opts: Any) -> _Done:
+        parts = self._exchange("gather", tensors)
+        for out, part in zip(outs[0] if self._rank == opts.rootRank else [], parts, strict=False):
+            _fill(out, part[0])
+        return _Done(outs)
+
+    def alltoall(self, outs: list[Tensor], tensors: list[Tensor], opts: Any = None) -> _Done:
+        for out, part in zip(outs, self._exchange("alltoall", tensors), strict=True):
+            _fill(out, part[self._rank])
+        return _Done(outs)
+
+    def all_to_all_single(
+        self, out: Tensor, tensor: Tensor, out_sizes: list[int], sizes: list[int], opts: Any = None
+    ) -> _Done:
+        def cut(whole: Tensor, sizes: list[int]) -> list[Tensor]:
+            return list(whole.split(sizes) if sizes else whole.chunk(self._size))
+
+        return self.alltoall(cut(out, out_sizes), cut(tensor, sizes), opts)
+
+    def send(self, tensors: list[Tensor], to: int, tag: int) -> _Done:
+        self._leave(self._letter(self._rank, to, tag), tensors)
+        return _Done(tensors)
+
+    def recv(self, tensors: list[Tensor], source: int, tag: int) -> _Done:
+        for tensor, part in zip(tensors, self._take(self._letter(source, self._rank, tag), source), strict=True):
+            _fill(tensor, part)
+        return _Done(tensors)
+
+    def _letter(self, source: int, to: int, tag: int) -> str:
+        pair = f"{source} to {to}, {tag}"
+        self._sent[pair] += 1
+        return f"{pair}, {self._sent[pair]}"
+
     def scatter(self, outs: list[Tensor], pieces: list[list[Tensor]], opts: Any) -> _Done:
-        parts = self._exchange(pieces[0] if self._rank == opts.rootRank else [])
+        parts = self._exchange("scatter", pieces[0] if self._rank == opts.rootRank else [])
         _fill(outs[0], parts[opts.rootRank][self._rank])
         return _Done(outs)
 
     def allgather(self, outs: list[list[Tensor]], tensors: list[Tensor], opts: Any = None) -> _Done:
-        for out, part in zip(outs[0], self._exchange(tensors), strict=True):
+        for out, part in zip(outs[0], self._exchange("allgather", tensors), strict=True):
             _fill(out, part[0])
         return _Done(outs)
 
     def all_gather_single(self, out: Tensor, tensor: Tensor, opts: Any = None) -> _Done:
-        _fill(out.view(-1), torch.cat([part[0].view(-1) for part in self._exchange([tensor])]))
+        _fill(out.view(-1), torch.cat([part[0].view(-1) for part in self._exchange("all_gather_single", [tensor])]))
         return _Done(out)
 
     def all_gather_single_coalesced(self, outs: list[Tensor], tensors: list[Tensor], opts: Any = None) -> _Done:
@@ -135,11 +178,11 @@ class StoreGroup(dist.ProcessGroup):
         return _Done(outs)
 
     def reduce_scatter(self, outs: list[Tensor], pieces: list[list[Tensor]], opts: Any = None) -> _Done:
-        _fill(outs[0], _reduced([part[self._rank] for part in self._exchange(pieces[0])], opts))
+        _fill(outs[0], _reduced([part[self._rank] for part in self._exchange("reduce_scatter", pieces[0])], opts))
         return _Done(outs)
 
     def reduce_scatter_single(self, out: Tensor, tensor: Tensor, opts: Any = None) -> _Done:
-        parts = [part[0].view(self._size, -1)[self._rank] for part in self._exchange([tensor])]
+        parts = [part[0].view(self._size, -1)[self._rank] for part in self._exchange("reduce_scatter_single", [tensor])]
         _fill(out.view(-1), _reduced(parts, opts))
         return _Done(out)
 
@@ -149,6 +192,7 @@ class StoreGroup(dist.ProcessGroup):
         return _Done(outs)
 
     # before torch 2.13
+    alltoall_base = all_to_all_single
     _allgather_base, allgather_into_tensor_coalesced = all_gather_single, all_gather_single_coalesced
     _reduce_scatter_base, reduce_scatter_tensor_coalesced = reduce_scatter_single, reduce_scatter_single_coalesced
 

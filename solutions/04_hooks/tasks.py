@@ -261,7 +261,7 @@ def spill(given, spill):
     def block(fails):
         found = {"raised": "", "on disk": "nothing", "some is in memory": False, "gradients": []}
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / THEIRS).write_text(text)
+            (Path(folder) / THEIRS).write_text(text, encoding="utf-8")
             try:
                 with spill(folder):
                     step(folder, found, fails)
