@@ -77,6 +77,7 @@ def test_a_package_of_an_extra_is_missed_with_the_extra_and_the_library_still_wo
     assert lacking["mend"] == f"cd {ROOT} && {python} -m pip install -c constraints.txt -e '.[grading]'"
 
 
+@pytest.mark.slow
 def test_a_kernel_that_starts_another_interpreter_is_found_out(tmp_path):
     other = environment_without("nothing", tmp_path / "other")
     spec = tmp_path / "jupyter" / "kernels" / "python3"
@@ -104,6 +105,7 @@ def fake_program(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
+@pytest.mark.slow
 def test_without_bubblewrap_and_chromium_the_book_can_still_be_read(tmp_path):
     fake_program(tmp_path, "apt-get", "exit 1")
     code, report = run_doctor(sys.executable, PATH=str(tmp_path))
@@ -188,6 +190,7 @@ def test_the_setup_notebook_runs_and_finds_this_machine_fit():
     assert "The book can be read: yes." in printed
 
 
+@pytest.mark.slow
 def test_everything_ci_needs_is_here(need):
     need("bubblewrap")
     need("chromium")

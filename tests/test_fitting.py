@@ -234,6 +234,7 @@ def test_a_need_that_never_grows_ends_the_search():
         Constant(None, GiB, "none").search()
 
 
+@pytest.mark.slow
 def test_nothing_fits():
     answer = fit(LLAMA3_8B, "24GiB", 1024, "mixed")
     assert answer.batch == 0 and answer.need is None
@@ -311,6 +312,7 @@ def test_a_sequence_of_the_most_tokens_has_an_answer(config):
     assert found.batch == 0 and found.too_much.nbytes > 80 * 2**30
 
 
+@pytest.mark.slow
 def test_the_command():
     args = {"model": "gpt2-xl-swiglu", "gpu": "80GiB", "seq": 1024, "precision": "fp32", "fused": False}
     answer = json.loads(fit_model(argparse.Namespace(**args, strategy="all", json=True)))

@@ -225,6 +225,7 @@ def test_looks_differ_in_colour_and_in_grey():
 
 
 # ---- the same every time --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_same_input_same_bytes(drawn, request):
     again = DRAWINGS[request.node.callspec.params["drawn"]]()
     assert drawn.svg() == drawn.svg() == again.svg()

@@ -44,6 +44,7 @@ def test_environment_yml_installs_what_pyproject_asks_for():
     assert extras == list(PROJECT["optional-dependencies"])
 
 
+@pytest.mark.slow
 def test_conda_users_are_told_to_serve_the_whole_repository(tmp_path):
     """Links lead from chapters to ../exercises: a server whose root is book/ would refuse them."""
     told = re.search(r"conda env create .*", (ROOT / "environment.yml").read_text())[0]

@@ -183,6 +183,7 @@ def test_what_is_public_or_ours_is_not_touched(line):
 
 
 # ---- a torch without a part -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_part_that_is_gone_is_told_when_it_is_used_and_not_before():
     code = """
 import torch

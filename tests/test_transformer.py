@@ -77,6 +77,7 @@ def test_gpt_is_causal():
     torch.testing.assert_close(model(ids)[:10], model(changed)[:10])
 
 
+@pytest.mark.slow
 def test_gpt2_xl_training_step_on_a_laptop():
     """One step, and nothing is allocated: parameters, gradients, AdamW's moments, 48 layers' activations."""
     result = ck.measure(lambda: gpt_step(GPT2_XL), builds=True, fake=True)

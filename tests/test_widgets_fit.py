@@ -12,6 +12,7 @@ from ckptlib.formulas import STRATEGIES, layer_nbytes
 from ckptlib.widgets.fit_explorer import fit_by_formula, fit_explorer, fit_figure, in_words, kept_nbytes, need
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "gpu", "tokens", "precision", "fused"),
     [

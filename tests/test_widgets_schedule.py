@@ -72,6 +72,7 @@ def test_slots_never_exceed_the_stages_and_are_off_where_there_is_nothing_to_cho
     assert not number.disabled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", BUILDERS)
 def test_the_shortest_and_the_longest_chain_can_be_drawn(strategy):
     for n in (2, LONGEST):

@@ -19,6 +19,7 @@ from ckptlib.grading.assignment import Assignment
 from ckptlib.grading.verdict import Verdict
 
 SEEDS = (31, 32, 33, 34, 35)
+ALL = [answer for name in ASSIGNMENTS for answer in answers(name)]
 # Each assignment's tests stay in one process, because they share what is expected of it.
 NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ASSIGNMENTS]
 
@@ -26,7 +27,7 @@ NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ASS
 def cases(right: bool) -> list:
     """Every answer that is right, or wrong. All but the first of each assignment are left out by `make quick`."""
     found, seen = [], set()
-    for answer in (answer for name in ASSIGNMENTS for answer in answers(name) if answer.right is right):
+    for answer in (answer for answer in ALL if answer.right is right):
         marks = [pytest.mark.xdist_group(answer.assignment), *([pytest.mark.slow] if answer.assignment in seen else [])]
         found.append(pytest.param(answer, marks=marks, id=str(answer)))
         seen.add(answer.assignment)

@@ -51,6 +51,7 @@ def asked(name: str, processor: dict[str, str]) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @each_processor
 def test_the_processor_is_another_one(processor):
     """Else the rest of this file would compare a machine with itself, and nobody would know."""

@@ -236,6 +236,7 @@ def test_what_is_missing_is_said(folder, tmp_path, capsys):
     assert "cannot write" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_nbgraders_own_export_writes_a_row_per_student_and_task(folder, tmp_path):
     file = tmp_path / "grades.csv"
     exporter = "--exporter=ckptlib.grading.pages.export.PerQuestionExporter"

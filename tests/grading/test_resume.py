@@ -113,6 +113,7 @@ def test_a_damaged_record_is_asked_for_again(grade, tmp_path):
     assert code == 0 and '"kernels": 1' in out
 
 
+@pytest.mark.slow
 def test_two_coordinators_do_not_meet(grade, tmp_path, sandbox):
     course = make(tmp_path, STUDENTS)
     first = start(course, sandbox)
@@ -192,6 +193,7 @@ def test_without_a_grade_a_fault_of_the_grader_is_zero_with_a_reason_until_it_is
     assert grade(course, "--resume")[0] == 0 and scores(course) == {"ada": 5}
 
 
+@pytest.mark.slow
 def test_a_fresh_run_that_was_interrupted_is_finished_by_resume(grade, tmp_path, monkeypatch):
     course = make(tmp_path, STUDENTS)
     assert grade(course)[0] == 0

@@ -3,6 +3,8 @@
 import random
 import time
 
+import pytest
+
 from ckptlib.grading.pages.similarity import SHORT, compare, fingerprints, normalised
 
 STUB = '''
@@ -128,6 +130,7 @@ def test_equal_runs_share_a_fingerprint_wherever_they_stand():
     assert fingerprints(run) & fingerprints(f"import os\nz = os.getcwd()\n{run}\nprint(len(z))")
 
 
+@pytest.mark.slow
 def test_four_hundred_students_take_seconds():
     draw = random.Random(1)
 

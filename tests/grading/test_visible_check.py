@@ -92,6 +92,7 @@ MANGLED = {
 
 
 # ---- any file that `ckptlib grade` can read -------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("mangled", MANGLED.values(), ids=MANGLED.keys())
 def test_the_same_points_as_with_the_source(check, mangled, tmp_path):
     code, out = check(mangled(HALF))

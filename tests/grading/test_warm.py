@@ -144,6 +144,7 @@ def _start_at_once(everybody, kept):
     shutil.rmtree(place)
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_do_not_sweep_each_other_away():
     context = multiprocessing.get_context("fork")
     for _ in range(10):

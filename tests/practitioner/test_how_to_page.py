@@ -10,6 +10,7 @@ from ckptlib.cli import main
 from ckptlib.measure.measurement import measure
 
 
+@pytest.mark.slow
 def test_every_command_prints_what_the_page_says(root, tmp_path, monkeypatch, capsys):
     page = (root / "book/your_own_model.md").read_text(encoding="utf-8")
     source, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -26,6 +27,7 @@ def test_every_command_prints_what_the_page_says(root, tmp_path, monkeypatch, ca
             assert (tmp_path / name).read_text(encoding="utf-8").startswith("<svg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["40MB", "44MB", "48MB", "55MB", "62MB"])
 def test_calls_made_as_the_page_says_need_what_the_plan_promises(root, tmp_path, monkeypatch, capsys, budget):
     page = (root / "book/your_own_model.md").read_text(encoding="utf-8")

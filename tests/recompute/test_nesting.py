@@ -27,6 +27,7 @@ def eight_blocks():
     return nn.Sequential(*blocks), torch.randn(8192, 256), lambda y: y.square().mean()
 
 
+@pytest.mark.slow
 def test_every_plan_done_with_torchs_checkpoints_needs_what_was_measured():
     whole = WholeStep(lambda: Training(*eight_blocks()), "sim:cuda", preset(), fake=True)
     more = {}

@@ -130,6 +130,7 @@ def test_optimal_equals_exhaustive_search_at_every_budget(costs):
     check_every_budget(costs, Search(costs).front())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=12)
 @given(chains(shortest=6))
 def test_optimal_equals_exhaustive_search_on_six_and_seven_stages(costs):

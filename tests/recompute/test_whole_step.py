@@ -26,6 +26,7 @@ def whole():
     return WholeStep(eight_blocks, "sim:cuda", preset(), fake=True)
 
 
+@pytest.mark.slow
 def test_the_fastest_plan_that_fits_is_found_at_every_budget(whole):
     """The oracle measures all plans."""
     measured = [whole.all_kept, *map(whole.run, whole.plans)]
@@ -91,6 +92,7 @@ class Invented(WholeStep):
         return self.seen[schedule]
 
 
+@pytest.mark.slow
 def test_more_memory_is_never_slower_even_if_a_faster_plan_needs_less():
     draw = random.Random(0)
     for _ in range(60):
