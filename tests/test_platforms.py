@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -48,6 +51,7 @@ LINUX = "box namespaces process sandbox seccomp view warm wire".split()
 # The others use what a platform lacks in one branch of two, and the tests below take the other branch.
 BRANCHES = {
     "grade_command": {"os.sched_getaffinity"},
+    "lab": {"os.geteuid"},
     "folder": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW"},
     "limits": {"resource"},
     "plain": {"os.killpg", "signal.SIGKILL"},
@@ -151,8 +155,29 @@ def test_doctor_says_that_the_book_can_be_read_and_what_grading_lacks(there):
     done = there("-m", "ckptlib.cli", "doctor", "--json")
     found = json.loads(done.stdout)
     assert found["book"] and not found["grading"] and done.returncode == 2
-    (sandbox,) = [check for check in found["checks"] if check["needed_for"] == "grading"]
+    (sandbox,) = [check for check in found["checks"] if check["name"] == "bubblewrap"]
     assert "only on Linux" in sandbox["says"] and "WSL" in sandbox["mend"]
+
+
+@pytest.mark.slow
+def test_the_book_opens(there):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = ["--no-browser", f"--ServerApp.port={port}", "--IdentityProvider.token=", "--allow-root"]
+    command = [sys.executable, "-m", "ckptlib.lab", *options]
+    lab = subprocess.Popen(command, env=there.environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    try:
+        for _ in range(600):
+            assert lab.poll() is None
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/lab/tree/book") as page:
+                assert page.status == 200
+                break
+            time.sleep(0.2)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/contents/book/start.ipynb") as found:
+            assert "chapters" in {cell["id"] for cell in json.load(found)["content"]["cells"]}
+    finally:
+        lab.kill()
+        lab.wait()
 
 
 # ---- checking and grading -------------------------------------------------------------------------------------------
