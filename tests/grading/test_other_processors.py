@@ -88,10 +88,10 @@ def test_no_verdict_depends_on_who_computed_what_where(name):
         there = asked(name, environment)
         assert here["expected"].keys() == there["expected"].keys()
         unjust = []
-        for answer in answers(name):
+        for number, answer in enumerate(answers(name)):
             for got, expected in ((there, here), (here, there)):
                 if answer.task in expected["expected"]:
-                    task, said = assignment(name).tasks[answer.task], got["answers"][str(answer)]
+                    task, said = assignment(name).tasks[answer.task], got["answers"][number]
                     verdict = task.judge(said, *expected["expected"][answer.task], task.tolerance)
                     unjust += [f"{answer} {text}" for text in [complaint(answer, verdict)] if text]
         assert unjust == [], processor
