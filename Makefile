@@ -28,7 +28,7 @@ lab: $(INSTALLED)
 
 # One thread each: two workers that both use every core only wait for one another. Two workers more than cores, because
 # many slow tests wait for a kernel, a browser or a time limit. Which worker runs what: tests/conftest.py.
-PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --dist loadgroup --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest --dist loadscope --no-loadscope-reorder
 
 test: $(INSTALLED)
 	$(PYTEST) -n $$($(RUN) -c "import os; print(min(os.cpu_count() + 2, 4))") $(ARGS)

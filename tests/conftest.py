@@ -1,13 +1,17 @@
 """Shared by all tests: one thread each, and no test that is skipped in silence where it should have run."""
 
+import ast
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ckptlib import doctor
 
@@ -59,23 +63,33 @@ def browser() -> Iterator:
 
 
 # ---- several processes ----
-# What is slow comes first, because what begins last must be short. A test that is marked `slow` itself is dealt out
-# alone. The other tests of a file stay in one process, because they share what is expensive to set up.
-@pytest.hookimpl(tryfirst=True)
+# What is marked slow comes first, because what begins last must be short. The tests of a function that is itself marked
+# are dealt out one by one; where their ids begin with a chapter's number, chapter by chapter, because the tests of an
+# assignment share what is expected of it. All others of a file stay together: they share what is expensive to set up.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    for item in items:
-        alone = any(mark.name == "slow" for mark in item.own_markers)
-        if not alone and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """By now xdist has dealt: the group's name at the end of an id would keep it from being pasted after `pytest`."""
-    for item in session.items:
-        if group := item.get_closest_marker("xdist_group"):
-            item._nodeid = item.nodeid.removesuffix(f"@{group.args[0]}")
+@cache
+def _marked_slow(file: Path) -> set[str]:
+    """The functions of a file with that decorator. The process that deals out the tests knows their ids alone."""
+    functions = [node for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
+    return {f.name for f in functions if "pytest.mark.slow" in map(ast.unparse, f.decorator_list)}
+
+
+class _Scheduling(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        name, _, which = test.partition("[")
+        if name not in _marked_slow(self.config.rootpath / file):
+            return file
+        number = re.match(r"\d\d(?=[-_])", which)
+        return f"{file} {number[0]}" if number else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)  # also without xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduling | None:
+    return _Scheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

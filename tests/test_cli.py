@@ -75,6 +75,7 @@ def test_a_mistyped_command_exits_with_2(argv, capsys):
     assert capsys.readouterr().err.startswith("usage: ckptlib")
 
 
+@pytest.mark.slow
 def test_doctor_prints_its_findings_as_json(capsys):
     code = cli.main(["doctor", "--json"])
     report = json.loads(capsys.readouterr().out)

@@ -195,6 +195,7 @@ def test_source_001_and_its_batch_of_21():
     assert planned.nbytes <= 80 * 10**9 and 0 < planned.extra < found["full"].need.extra
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "nbytes"), [("fp32", (4, 8)), ("bf16", (2, 4)), ("mixed", (2, 12))])
 def test_training_state_is_what_adam_needs(precision, nbytes):
     """Parameters, and the optimizer's state: with gradients 16, 8 or 16 bytes for each parameter."""

@@ -197,6 +197,7 @@ def test_no_text_is_clipped(drawn):
         assert box.x0 >= 0 and box.y0 >= -1 and box.x1 <= width and box.y1 <= height + 1, text.get_text()
 
 
+@pytest.mark.slow
 def test_no_two_texts_overlap(drawn):
     for (a, box_a), (b, box_b) in itertools.combinations(texts(drawn.figure), 2):
         # A box is as high as the font's tallest letters, so that lines may share a pixel or two of nothing.

@@ -22,6 +22,7 @@ from ckptlib.widgets.policy_explorer import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [32, 128])
 @pytest.mark.parametrize(
     "kept", [("scores",), START, ("qkv", "softmax", "values"), ("gelu",), ("narrow", "widen"), tuple(LABELS)]

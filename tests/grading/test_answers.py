@@ -20,18 +20,6 @@ from ckptlib.grading.verdict import Verdict
 
 SEEDS = (31, 32, 33, 34, 35)
 ALL = [answer for name in ASSIGNMENTS for answer in answers(name)]
-# Each assignment's tests stay in one process, because they share what is expected of it.
-NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ASSIGNMENTS]
-
-
-def cases(right: bool) -> list:
-    """Every answer that is right, or wrong. All but the first of each assignment are left out by `make quick`."""
-    found, seen = [], set()
-    for answer in (answer for answer in ALL if answer.right is right):
-        marks = [pytest.mark.xdist_group(answer.assignment), *([pytest.mark.slow] if answer.assignment in seen else [])]
-        found.append(pytest.param(answer, marks=marks, id=str(answer)))
-        seen.add(answer.assignment)
-    return found
 
 
 @cache
@@ -68,24 +56,26 @@ def complaint(answer: Answer, verdict: Verdict) -> str:
     return "" if answer.title.lower() in verdict.message.lower() else f"is told something else: {verdict.message}"
 
 
-@pytest.mark.parametrize("answer", cases(right=True))
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", [a for a in ALL if a.right], ids=str)
 def test_a_right_answer_passes(answer):
     assert complaint(answer, judged(answer)) == ""
 
 
-@pytest.mark.parametrize("answer", cases(right=False))
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", [a for a in ALL if not a.right], ids=str)
 def test_a_wrong_answer_loses_points_and_is_told_why(answer):
     assert complaint(answer, judged(answer)) == ""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_every_task_has_its_answers(name):
     for task in assignment(name).tasks:
         mine = [a for a in answers(name) if a.task == task]
         assert sum(not a.right for a in mine) >= 3 and any(a.right for a in mine), task
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_an_assignment_is_worth_ten_points_and_notebook_and_probes_agree(name):
     known = assignment(name)
     cells = {cell.id: cell for cell in known.source.cells}
@@ -96,7 +86,7 @@ def test_an_assignment_is_worth_ten_points_and_notebook_and_probes_agree(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_known_mistakes_differ_from_the_reference_on_secret_inputs(name):
     """A mistake that gives the right data on some seed could not be told from a right answer."""
     known = assignment(name)

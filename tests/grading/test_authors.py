@@ -72,6 +72,7 @@ def test_a_slip_is_told_with_its_file_and_where_there_is_one_its_line(course, na
     assert str(told.value).startswith(f"{NAME}{says}")
 
 
+@pytest.mark.slow
 def test_solutions_that_fail_or_are_missing_name_the_cell(course, capsys):
     path = source_of(course) / f"{NAME}.ipynb"
     before = path.read_text()
@@ -313,6 +314,7 @@ for path in found:
             exec("".join(cell["source"]))"""
 
 
+@pytest.mark.slow
 def test_a_submission_finds_no_notebook_with_solutions_beside_it(course, grade):
     """JupyterLab's Duplicate, its checkpoints, a backup: each holds every solution."""
     source, whole = source_of(course), (source_of(course) / f"{NAME}.ipynb").read_text()
@@ -381,6 +383,7 @@ def test_code_that_a_person_grades_is_refused_before_students_have_it(course, ca
 
 
 # ---- the author's own check ----
+@pytest.mark.slow
 def test_checking_the_source_finds_nothing_edited_and_tells_what_is_not_counted(course, sandbox, capsys):
     use(sandbox.address)
     add_cell(course, new_markdown_cell(STUB), "essay", **ESSAY)

@@ -134,6 +134,7 @@ def broken(*_) -> None:
     raise RuntimeError("a fresh kernel ended: is the machine out of memory?")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False], ids=["graded before", "new"])
 def test_a_full_disk_takes_no_grade_away(grade, tmp_path, monkeypatch, known):
     course = make(tmp_path, {"ada": RIGHT, "bob": HALF})

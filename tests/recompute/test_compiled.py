@@ -50,6 +50,7 @@ def packed(way, make, model):
     return lambda wrap=lambda f: f: (grads(model, wrap(step)), (pack.saved, pack.kept, pack.moved_out, pack.moved_in))
 
 
+@pytest.mark.slow
 @BACKENDS
 @PLACES
 def test_packing_inside_and_around(backend, place, model, tmp_path):

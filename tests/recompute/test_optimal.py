@@ -137,6 +137,7 @@ def test_optimal_equals_exhaustive_search_on_six_and_seven_stages(costs):
     check_every_budget(costs, Search(costs).front())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(chains(longest=6, frees=True))
 def test_optimal_equals_exhaustive_search_where_inputs_are_freed(costs):

@@ -41,6 +41,7 @@ def test_the_fastest_plan_that_fits_is_found_at_every_budget(whole):
     assert before == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "most"), [(118, 0.27), (120, 0.27), (125, 0.22), (170, 0.09)])
 def test_a_plan_is_not_lost_where_neighbouring_budgets_have_one_schedule(budget, most):
     """At 120 and 170 MB, a search that stops after six guesses of one schedule had only the slowest: +157 %."""
