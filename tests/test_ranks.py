@@ -198,7 +198,7 @@ def test_ranks_go_with_their_caller(folder, tmp_path_factory, number):
         time.sleep(0.05)
     assert len(processes(folder)) == 4  # the caller, torchrun, two ranks
     caller.send_signal(number)
-    out, _ = caller.communicate(timeout=30)
+    out, _ = caller.communicate(timeout=120)
     assert out == ("interrupted\n" if number == signal.SIGINT else "")  # what is left is the fixture's to see
 
 
@@ -285,7 +285,7 @@ def test_copies_go_with_their_caller(folder, tmp_path_factory, number):
         time.sleep(0.05)
     assert len(processes(folder)) == 3
     caller.send_signal(number)
-    caller.communicate(timeout=30)
+    caller.communicate(timeout=120)
 
 
 # ---- where there is neither fork nor gloo ---------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 # every cell is on the page, not only those that are in sight
 SETTINGS = {"notebook-extension/tracker": {"windowingMode": "none", "autoStartDefaultKernel": True}}
 START_S = 60
+expect.set_options(timeout=20_000)  # a busy machine draws late
 STOCK = ["-m", "jupyterlab"]
 # What `make lab` runs, but in a folder of ours
 BOOKS_OWN = ["-c", "import sys, pathlib, ckptlib.lab as lab; lab.open_book(pathlib.Path.cwd(), sys.argv[1:])"]

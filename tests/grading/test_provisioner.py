@@ -45,8 +45,9 @@ def test_interrupt_restart_limits_and_shutdown(kernelspec):
     try:
         provisioner = manager.provisioner
         assert provisioner.sandboxed and provisioner.warning == ""
-        client.execute("while True: pass")
-        time.sleep(0.5)
+        client.execute("print('on', flush=True)\nwhile True: pass")
+        while client.get_iopub_msg(timeout=20)["msg_type"] != "stream":
+            pass
         manager.interrupt_kernel()
         assert client.get_shell_msg(timeout=20)["content"]["ename"] == "KeyboardInterrupt"
         first = provisioner.process.pid
