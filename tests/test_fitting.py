@@ -149,6 +149,7 @@ def test_no_plan_is_worse_than_a_strategy_without_one(seed):
         assert question.least(batch + 1) > nbytes and (not batch or question.least(batch) <= nbytes)
 
 
+@pytest.mark.slow
 def test_the_bound_that_saves_planning_is_one():
     at = Setting(SMALL, 8, "fp32", False, A100)
     for kind in ("none", "selective"):

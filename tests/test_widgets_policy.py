@@ -65,6 +65,7 @@ def test_moving_a_knob_redraws_figure_and_words():
     assert words.value == in_words(256, kept) == policy_figure(256, kept).alt
 
 
+@pytest.mark.slow
 def test_a_move_is_quick():
     policy_figure(128, START)
     times = []

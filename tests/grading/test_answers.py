@@ -110,6 +110,7 @@ def _with_the_rest(data: list, right: list) -> list:
     return merged
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=6, max_size=6), st.lists(st.integers(1, 40), min_size=5, max_size=5))
 def test_task_7_5_measures_what_the_planner_counts(widths, hidden):

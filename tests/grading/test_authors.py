@@ -347,6 +347,7 @@ def book(course):
     return OneGradebook(f"sqlite:///{course}/gradebook.db", "toys", print)
 
 
+@pytest.mark.slow
 def test_what_a_person_grades_is_left_to_formgrader(course, grade):
     add_cell(course, new_markdown_cell(STUB), "essay", **ESSAY)
     release(Course(course), NAME)

@@ -39,6 +39,7 @@ def step(course: Path, what: str) -> None:
     kind(coursedir=app.coursedir, authenticator=Authenticator(parent=app), parent=app).start()
 
 
+@pytest.mark.slow
 def test_there_and_back(tmp_path, places, grade):
     course = make(tmp_path / "course", {}, CONFIG.format(**places))
     release(Course(course), NAME)

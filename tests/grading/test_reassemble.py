@@ -483,6 +483,7 @@ KEYS = st.sampled_from(["cell_type", "source", "metadata", "id", "outputs", "inp
 ANY_CELL = JSON | st.dictionaries(KEYS, JSON | st.sampled_from(["code", "markdown", *SOLVED.values()]))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(ANY_CELL) | JSON, JSON)
 def test_no_json_is_too_strange(cells, metadata):

@@ -104,6 +104,7 @@ def test_a_resumed_run_leaves_what_has_arrived_alone(grade, tmp_path):
     assert (course / "autograded/s1" / NAME / f"{NAME}.ipynb").is_file()
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_asked_for_again(grade, tmp_path):
     course = make(tmp_path, {"s0": RIGHT})
     assert grade(course)[0] == 0
@@ -154,6 +155,7 @@ def test_a_full_disk_takes_no_grade_away(grade, tmp_path, monkeypatch, known):
     assert json.loads(out)["kernels"] == 0 and page.stat().st_mtime_ns != before, "its page has not been written"
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_grader_takes_no_grade_away_and_is_tried_again(grade, tmp_path, monkeypatch):
     course = make(tmp_path, {"ada": RIGHT, "bob": HALF})
     assert grade(course)[0] == 0

@@ -162,6 +162,7 @@ def test_a_plan_that_trains_otherwise_is_told(monkeypatch, capsys, request):
     assert "OTHERS than without it" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "budget"), [("sparse_gradients", "260KB"), ("diverged", "30KB"), ("deeply_supervised", "7MB")]
 )

@@ -147,6 +147,7 @@ ways = st.sampled_from(["all", "part", "grad", "twice", "order 2"])
 needs = st.sampled_from([(True, True), (True, False), (False, True), (False, False)])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(bodies=segments(bodies).map(lambda s: (s,)) | bodies, how=ways, needs=needs)
 @example(bodies=(Segment(False, True, True, True, False, ("dropout", "norm", "mix")),), how="twice", needs=(True, True))

@@ -575,6 +575,7 @@ def no_collector():
         gc.enable()
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("backward", [False, True])
 def test_the_function_and_its_inputs_go_with_the_graph(use_reentrant, backward):

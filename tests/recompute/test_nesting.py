@@ -45,6 +45,7 @@ def test_every_plan_done_with_torchs_checkpoints_needs_what_was_measured():
     assert set(more.values()) == {0} and len(more) > 20
 
 
+@pytest.mark.slow
 def test_one_checkpoint_for_each_block_needs_more_than_the_plan():
     """Which is why a plan says more of a block than whether it runs again."""
     whole = WholeStep(lambda: Training(*eight_blocks()), "sim:cuda", preset(), fake=True)

@@ -196,6 +196,7 @@ def test_with_equal_stages_optimal_needs_no_more_forwards_than_revolve():
         assert optimal(costs, cost.peak).cost(costs).forwards <= cost.forwards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [7, 14])  # by recursion, by table
 def test_if_all_times_are_0_the_fewest_forwards_win(n):
     """As if each forward took 1, whatever the backwards take."""
