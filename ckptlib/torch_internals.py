@@ -79,9 +79,9 @@ PARTS = {
         "torch._C:_get_graph_exec_group",
         "to take several calls of backward for one; GraphExecGroup does not say which is active",
     ),
-    "at_end_of_backward": Part(
-        "torch.autograd:Variable._execution_engine.queue_callback",
-        "to free what this backward pass did not use; there is no public hook at its end",
+    "backward_engine": Part(
+        "torch.autograd:Variable._execution_engine",
+        "to free, by queue_callback, what this backward pass did not use; there is no public hook at its end",
     ),
     "backward_visits_all_leaves": Part(
         "torch.autograd:_is_checkpoint_valid",
@@ -92,7 +92,6 @@ PARTS = {
         "to see in a stack of frames that autograd's engine called; the engine is C++ and has no frame of its own",
     ),
     # ---- saved tensors ----------------------------------------------------------------------------------------------
-    "SavedTensor": Part("torch._C._autograd:SavedTensor", "to recognise what make_saved_tensor returns"),
     "make_saved_tensor": Part(
         "torch._C._autograd:_make_saved_tensor",
         "to keep a tensor as autograd would, through the hooks around it; in public, only an op can save",
@@ -340,6 +339,12 @@ PARTS = {
 DISPATCH_MODULES = ("torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo")
 
 
+def require_torch(release: str, what: str) -> None:
+    """Raise NeedsTorch unless the installed torch is `release`, such as "2.12", or newer. `what` needs it, and why."""
+    if torch.__version__ < release:  # compared as versions: 2.9 is before 2.12
+        raise NeedsTorch(f"{what}: torch {release} or newer is needed, and {torch.__version__} is installed")
+
+
 class CalledDirectly:
     """A base class, put before TorchDispatchMode, of modes that cost little.
 
@@ -349,6 +354,20 @@ class CalledDirectly:
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False
+
+
+class _SavedByNode:
+    """What make_saved_tensor returns in torch 2.11, which has no such function: its checkpoint had a node for this."""
+
+    def __init__(self, tensor: torch.Tensor, is_output: bool) -> None:
+        node = torch.utils.checkpoint._NoopSaveInputs  # saves what it is given, as any op would
+        self._output = node.apply(torch.empty(0, requires_grad=True), tensor)  # whoever holds it holds the node
+
+    def unpack(self) -> torch.Tensor:
+        return self._output.grad_fn.saved_tensors[1]
+
+
+EARLIER: dict[str, Any] = {"make_saved_tensor": _SavedByNode}  # for parts that a torch we support does not have yet
 
 
 class _Gone:
@@ -375,7 +394,8 @@ def __getattr__(name: str) -> Any:
     try:
         value = part.find()
     except (AttributeError, ImportError):
-        value = _Gone(f"ckptlib uses {part} {part.why}. The installed torch {torch.__version__} does not have it")
+        message = f"ckptlib uses {part} {part.why}. The installed torch {torch.__version__} does not have it"
+        value = EARLIER.get(name) or _Gone(message)
     globals()[name] = value  # found directly from now on
     return value
 

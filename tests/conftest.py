@@ -14,6 +14,7 @@ from hypothesis import settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from ckptlib import doctor
+from ckptlib.torch_internals import NeedsTorch
 
 torch.set_num_threads(1)  # test processes run side by side
 # The first backward decides which devices autograd starts threads for. In a build for CUDA, a fake one in a measurement
@@ -90,6 +91,16 @@ class _Scheduling(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)  # also without xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduling | None:
     return _Scheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test with the mark `needs_torch("2.12")` is about something that says so, and does no more, in older ones."""
+    needs = item.get_closest_marker("needs_torch")
+    if needs is None or torch.__version__ >= needs.args[0]:
+        return (yield)
+    with pytest.raises(NeedsTorch, match=f"torch {needs.args[0]} or newer is needed, and {torch.__version__[:4]}"):
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

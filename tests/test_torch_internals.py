@@ -13,7 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ckptlib import torch_internals
-from ckptlib.torch_internals import DISPATCH_MODULES, PARTS, NeedsTorch, Part
+from ckptlib.torch_internals import DISPATCH_MODULES, EARLIER, PARTS, NeedsTorch, Part
 
 PACKAGE = Path(torch_internals.__file__).parent
 HOME = Path(torch_internals.__file__)
@@ -138,6 +138,7 @@ def test_every_part_is_private_has_a_reason_and_is_used():
     calls = (node for tree in ELSEWHERE.values() for node in ast.walk(tree) if isinstance(node, ast.Call))
     used |= {call.args[0].value for call in calls if ast.unparse(call.func) == "name_of"}
     assert set(PARTS) - used == {"skips_dynamo"}  # which CalledDirectly overrides
+    assert set(EARLIER) <= set(PARTS)
     assert used <= {*PARTS, *defined_in(TREES[HOME.name])}
     for name, part in PARTS.items():
         assert any(map(is_private, str(part).replace("()", "").split("."))), f"{name}: {part} is public"
@@ -243,6 +244,13 @@ def subclass(base):
         pass
 
     return Sub
+
+
+def test_a_feature_can_say_which_release_it_needs():
+    torch_internals.require_torch("2.9", "counting")  # before 2.11, as a version
+    message = rf"^counting: torch 99.1 or newer is needed, and {re.escape(torch.__version__)} is installed$"
+    with pytest.raises(NeedsTorch, match=message):
+        torch_internals.require_torch("99.1", "counting")
 
 
 def test_a_name_that_is_none_of_the_parts_is_an_attribute_error():

@@ -20,8 +20,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import CheckpointError, noop_context_fn
 
 from ..torch_internals import (
-    SavedTensor,
-    at_end_of_backward,
+    backward_engine,
     backward_visits_all_leaves,
     current_graph_task,
     debug_setting,
@@ -209,6 +208,7 @@ class _Segment:
     ) -> None:
         self.fn, self.kwargs, self.surroundings, self.context = fn, kwargs, surroundings, context
         self.fingerprint, self.early_stop, self.log = fingerprint, early_stop, log
+        self.saved = {i for i, a in enumerate(args) if isinstance(a, Tensor)}  # positions of those below
         self.inputs = [make_saved_tensor(a, is_output=False) if isinstance(a, Tensor) else a for a in args]
         self.slots: list[weakref.ref[_Slot]] = []  # in the order in which autograd saved
         self.fingerprints: list[tuple] = []  # one for each slot
@@ -255,8 +255,8 @@ class _Segment:
                 if (segment := me()) is not None:
                     segment.forget(key)
 
-            at_end_of_backward(ended)
-        args = [a.unpack() if isinstance(a, SavedTensor) else a for a in self.inputs]
+            backward_engine.queue_callback(ended)
+        args = [a.unpack() if i in self.saved else a for i, a in enumerate(self.inputs)]
         replay = _Replay(self, key)
         try:
             with saved_tensors_hooks(replay.pack, lambda x: x), torch.enable_grad():

@@ -6,6 +6,7 @@ checkpoint(block, x, use_reentrant=False, context_fn=selective(by_op(aten.addmm.
 from __future__ import annotations
 
 import difflib
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from fnmatch import fnmatchcase
@@ -24,6 +25,7 @@ from ..torch_internals import (
     OpOverload,
     OpOverloadPacket,
     TorchDispatchMode,
+    require_torch,
     schema,
     storage_address,
 )
@@ -58,6 +60,8 @@ def selective(policy: Policy | Callable | list) -> Selective:
 class Policy:
     """Decides, op by op, what to keep; `start` begins a new segment. This one asks a function of the user's."""
 
+    by_result = False  # whether it reads ctx.op_output, which torch 2.11 does not have
+
     def __init__(self, decide: Callable[..., Any]):
         self._decide = decide
 
@@ -76,14 +80,19 @@ class Selective:
     """The `context_fn`. `kept` counts the ops kept since it was made."""
 
     def __init__(self, policy: Policy):
+        if policy.by_result:
+            require_torch("2.12", "by_module and by_budget look at the result of each op")
         self.policy, self.kept = policy, 0
 
     def __call__(self) -> tuple[Any, Any]:
         decide, around = self.policy.start()
         ran: dict[Any, bool] = {}
         drawn: list[Any] = []  # random ops that are kept: they draw nothing in the second run
+        verdicts: defaultdict[Any, deque] = defaultdict(deque)  # before 2.13, torch asks in the second run again
 
         def checked(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            if ctx.is_recompute:
+                return verdicts[op].popleft() if verdicts[op] else SAVE  # torch says that it has nothing left
             verdict = _verdict(decide(ctx, op, *args, **kwargs), op)
             keep = verdict in (SAVE, CheckpointPolicy.PREFER_SAVE)
             ran[op] = ran.get(op, False) or keep
@@ -95,6 +104,7 @@ class Selective:
                         "the random numbers would be others. Keep both, or neither"
                     )
                 drawn.extend([op] * keep)
+            verdicts[op].append(verdict)
             return verdict
 
         def after() -> None:
@@ -204,6 +214,8 @@ def by_module(model: nn.Module, *names: str) -> Policy:
 
 
 class _ByModule(Policy):
+    by_result = True
+
     def __init__(self, modules: list[nn.Module], names: tuple[str, ...]):
         self.modules, self.names = modules, names
 
@@ -254,6 +266,8 @@ def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
 
 class _ByIndex(Policy):
     """Picks by position among the ops that have FLOPs: views and the like may come and go, a profiler adds some."""
+
+    by_result = True
 
     def __init__(self, costs: list[Cost], chosen: frozenset[int]):
         costly = {str(cost.op) for cost in costs if cost.flops}  # by name: torch's ops cannot be pickled

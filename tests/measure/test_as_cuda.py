@@ -398,6 +398,7 @@ def test_grad_scaler_runs(fake):
 def test_lists_are_those_of_this_torch():
     names = (n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::"))
     theirs = {n[6:] for n in names if torch._C._dispatch_has_kernel_for_dispatch_key(n, "AutocastCUDA")}
+    theirs = {name for name in theirs if "imname" not in name}  # torch 2.11 lists named tensors, which call the others
     assert theirs - {"_cudnn_rnn"} == LISTED  # that one only in a build with CUDA; RNNs are not known here
     groups = [LOWER, FLOAT, FLOAT_OUT, FLOAT_APPENDED, WIDEST]
     assert sum(map(len, groups)) + 1 == len(LISTED)  # and one that is banned
