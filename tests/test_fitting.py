@@ -22,6 +22,7 @@ from ckptlib.fitting.chain import Chain
 from ckptlib.fitting.largest import STRATEGIES, Question
 from ckptlib.fitting.steps import RULES, Setting, forward_backward, simulated, training_step
 from ckptlib.fitting.windows import parts
+from ckptlib.measure.cuda.presets import at_release
 from ckptlib.measure.measurement import measure
 from ckptlib.transformer import build
 
@@ -59,6 +60,16 @@ def test_three_layers_continued_are_all_layers_measured_to_the_byte(config, prec
     assert found.keys() == need.parts.keys()
     for part in set(found) - {"gradients", "workspace"}:  # without an optimizer, a fresh gradient is not known as one
         assert found[part] == need.parts[part], part
+
+
+@pytest.mark.parametrize("strategy", ["none", "selective", "full", "planned"])
+@pytest.mark.parametrize("release", ["2.8", "2.11", "2.12"])
+def test_the_workspaces_are_those_of_the_release(release, strategy):
+    """Before 2.9 cuBLASLt's is freed after each call, up to 2.11 it is kept by each thread, and then there is none."""
+    at = Setting(SMALL, 1, "fp32", False, at_release(A100, release))
+    need = Question(at, PLENTY, strategy).need(1)
+    assert need.nbytes == all_layers(at, "none" if strategy == "planned" else strategy).peak
+    assert need.window == "update"
 
 
 @pytest.mark.slow

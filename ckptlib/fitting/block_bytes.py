@@ -15,6 +15,7 @@ from .windows import Parts, parts, together, windows
 
 KINDS = ("none", "selective")  # what a block that keeps everything recomputes nevertheless: nothing, or its attention
 BLOCKS = 3  # of the model that is measured
+LT_OF_BACKWARD = "cuBLASLt workspace, backward thread"  # so named by measure.cuda.simulate
 # Those windows of its step that tell all.
 WINDOWS = ("forward 1", "forward 2", "head", "head's backward", "backward 2", "backward 1")
 
@@ -30,6 +31,8 @@ class Block:
     fullest      window -> its fullest moment in the model of three blocks, by part
     embedding    the same for the embedding's backward
     done         once backward is done
+    again        of the last two, what only a recomputed block leaves: cuBLASLt's workspace on backward's thread, where
+                 it is kept (torch 2.9 to 2.11)
     """
 
     x: int
@@ -48,6 +51,7 @@ class Block:
     fullest: dict[str, Parts]
     embedding: Parts
     done: Parts
+    again: int
 
     def costs(self, ftime: tuple[int, int], btime: tuple[int, int], btmp: list[int]) -> Costs:
         """Of a chain of blocks and the head. Times are (a block's, the head's); `btmp` has an entry for each block.
@@ -106,6 +110,7 @@ def measured_block(at: Setting, kind: str) -> Block:
         fullest={name: parts(line, seen[name].moment, config) for name in WINDOWS},
         embedding=parts(line, seen["embedding's backward"].moment, config),
         done=_with_gradients(parts(line, len(line.changes) - 1, config)),
+        again=sum(c.nbytes for c in line.alive(len(line.changes) - 1) if c.owner.name == LT_OF_BACKWARD),
     )
 
 

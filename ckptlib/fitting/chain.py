@@ -70,7 +70,7 @@ class Chain:
 
     @cached_property
     def after(self) -> tuple[str, Parts]:
-        """The fullest moment once the blocks are reversed, which is the same for all schedules."""
+        """The fullest moment once the blocks are reversed, which is the same for all schedules that recompute some."""
         deeper, state = self.block.deeper, {**dict.fromkeys(self.block.done, 0), "optimizer": self.adamw.state}
         embedding = together(deeper(self.block.embedding, self.layers, True), state)
         update = together(deeper(self.block.done, self.layers, True), state, self.adamw.step)
@@ -102,6 +102,8 @@ class Chain:
         cost = schedule.cost(self.exact(schedule))
         step = next(step for step in cost.steps if step.nbytes == cost.peak)
         window, parts = self.after
+        if max(schedule.forwards()[: self.layers]) == 1:
+            parts = {**parts, "workspace": parts["workspace"] - self.block.again}
         if self.base + cost.peak > sum(parts.values()):
             window, parts = self._window(step), self._parts(step, schedule, cost.steps)
         extra = cost.time / self.plain_time - 1

@@ -66,7 +66,8 @@ class Kept:
         self.version = version(packed) if isinstance(packed, Tensor) else 0
 
     def __del__(self) -> None:
-        self.dropped()
+        if hasattr(self, "dropped"):  # torch.compile in 2.11 makes some that it never fills
+            self.dropped()
 
 
 class Holdings:

@@ -65,4 +65,13 @@ def op_flops(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     if packet is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
         packet = torch.ops.aten._scaled_dot_product_flash_attention
         kwargs = {}
-    return flop_registry[packet](*args, **kwargs, out_val=out) if packet in flop_registry else 0
+    if packet not in flop_registry:
+        return 0
+    if packet.__name__.startswith("_scaled_dot_product"):  # torch 2.11 has no formula for fewer heads of keys
+        args = (*(_with_heads(x, args[0].shape[1]) for x in args[:4]), *args[4:])
+    return flop_registry[packet](*args, **kwargs, out_val=out)
+
+
+def _with_heads(x: Any, heads: int) -> Any:
+    """Of queries, keys, values or a gradient, (N, H, T, D): the shape it has for the product, with as many heads."""
+    return (x.shape[0], heads, *x.shape[2:]) if isinstance(x, Tensor) and x.dim() == 4 else x

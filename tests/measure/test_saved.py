@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 import ckptlib as ck
 
 N, K = 8, 6
+NEW = torch.__version__ >= "2.12"  # before, a checkpoint's own node saved an empty tensor, too
 
 
 def needs_grad(*shape: int, dtype=torch.float32):
@@ -112,8 +113,9 @@ def test_a_checkpoints_input_is_saved_by_the_caller_and_not_by_a_module_inside(r
 
     x = torch.randn(N, K, requires_grad=True)
     model = nn.Sequential(nn.Sequential(Outer()))
-    op = "CheckpointFunctionBackward" if reentrant else "outside the graph"
-    assert [(row.op, row.module) for row in ck.saved_tensors(lambda: model(x))] == [(op, "0.0")]
+    op = "CheckpointFunctionBackward" if reentrant else "outside the graph" if NEW else "aten.empty.memory_format"
+    rows = [row for row in ck.saved_tensors(lambda: model(x)) if row.nbytes]
+    assert [(row.op, row.module) for row in rows] == [(op, "0.0")]
     assert [
         row.module for row in ck.saved_tensors(lambda: checkpoint(model[0][0].inner, x, use_reentrant=reentrant))
     ] == [""]
@@ -136,9 +138,8 @@ def test_checkpoint_keeps_its_input_only():
     model = nn.Sequential(nn.Linear(K, K), nn.Tanh(), nn.Linear(K, K), nn.Tanh())
     x = needs_grad(N, K)
     for reentrant in (True, False):
-        assert kinds(ck.saved_tensors(lambda r=reentrant: checkpoint(model, x, use_reentrant=r))) == [
-            ("input", (N, K), x.nbytes)
-        ]
+        saved = ck.saved_tensors(lambda r=reentrant: checkpoint(model, x, use_reentrant=r))
+        assert kinds(saved) == [("activation", (0,), 0)] * (not NEW and not reentrant) + [("input", (N, K), x.nbytes)]
 
 
 def test_custom_function_is_named():
