@@ -360,7 +360,7 @@ class _SavedByNode:
     """What make_saved_tensor returns in torch 2.11, which has no such function: its checkpoint had a node for this."""
 
     def __init__(self, tensor: torch.Tensor, is_output: bool) -> None:
-        node = torch.utils.checkpoint._NoopSaveInputs  # saves what it is given, as any op would
+        node = getattr(torch.utils.checkpoint, "_NoopSaveInputs")  # noqa: B009 - newer ones, and so mypy, do not have it
         self._output = node.apply(torch.empty(0, requires_grad=True), tensor)  # whoever holds it holds the node
 
     def unpack(self) -> torch.Tensor:
