@@ -24,7 +24,7 @@ INSTALLED := .venv/.installed
 .PHONY: lab test quick lint bench book exercises classroom site
 
 lab: $(INSTALLED)
-	$(RUN) -m ckptlib.lab $(ARGS)
+	$(RUN) -m ckptlib.book.lab $(ARGS)
 
 # One thread each: two workers that both use every core only wait for one another. Two workers more than cores, because
 # many slow tests wait for a kernel, a browser or a time limit. Which worker runs what: tests/conftest.py.
@@ -45,10 +45,10 @@ bench: $(INSTALLED)
 	$(RUN) tests/bench/rows.py $(ARGS)
 
 book: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(RUN) -m ckptlib.book $$(ls book/[0-9][0-9]_*.ipynb | grep -v /00_) book/claims.ipynb
+	OMP_NUM_THREADS=1 $(RUN) -m ckptlib.book.runner $$(ls book/[0-9][0-9]_*.ipynb | grep -v /00_) book/claims.ipynb
 
 exercises: $(INSTALLED)
-	$(RUN) -m ckptlib.grading.release
+	$(RUN) -m ckptlib.grading.authoring.release
 
 classroom: $(INSTALLED)
 	$(RUN) tests/classroom.py $(ARGS)

@@ -12,54 +12,59 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# public name -> the module that defines it; a name that maps to itself is that module
+# public name -> the module that defines it
 _HOME = {
-    "CachingAllocator": "measure.cuda.allocator",
+    "CachingAllocator": "cuda.allocator",
     "checkpoint": "recompute.checkpoint",
     "CheckpointFunction": "recompute.checkpoint",
     "CkptError": "errors",
     "compress": "recompute.packing",
-    "Costs": "recompute.costs",
+    "Costs": "planning.costs",
     "equivalent": "recompute.equivalent",
-    "execute": "recompute.execute",
-    "fit": "fitting",
-    "ledger": "measure.ledger",
+    "execute": "planning.execute",
+    "fit": "fitting.fit",
+    "ledger": "remember.ledger",
     "lint": "recompute.lint",
-    "mark": "measure.trace",
-    "measure": "measure",  # a package that can also be called: see its __init__.py
-    "models": "models",
+    "mark": "tracing.recorder",
+    "measure": "remember.measurement",
     "offload": "recompute.packing",
-    "optimal": "recompute.optimal",
-    "periodic": "recompute.builders",
-    "plan": "recompute.planner",
-    "plots": "plots",
+    "optimal": "planning.optimal",
+    "periodic": "planning.known_schedules",
+    "plan": "planning.plan",
     "policy_report": "recompute.policy_report",
-    "profile_chain": "recompute.profile",
-    "recompute_all": "recompute.builders",
-    "revolve": "recompute.builders",
-    "saved_tensors": "measure.saved",
-    "Schedule": "recompute.schedule",
+    "profile_chain": "planning.profile",
+    "recompute_all": "planning.known_schedules",
+    "revolve": "planning.known_schedules",
+    "saved_tensors": "remember.saved_tensors",
+    "Schedule": "planning.schedule",
     "selective": "recompute.selective",
-    "sqrt": "recompute.builders",
-    "store_all": "recompute.builders",
-    "Tape": "tape",
-    "trace": "measure.trace",
-    "vjp": "vjp",
-    "watch": "measure.hooks",
-    "widgets": "widgets",
+    "sqrt": "planning.known_schedules",
+    "store_all": "planning.known_schedules",
+    "Tape": "autodiff.tape",
+    "trace": "tracing.recorder",
+    "watch": "remember.hooks",
+}
+# public name -> the module or package that it stands for
+_MODULES = {
+    "models": "models",
+    "plots": "figures",
+    "vjp": "autodiff.rules",
+    "widgets": "figures.explorers",
 }
 
-__all__ = list(_HOME)
+__all__ = [*_HOME, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _MODULES:
+        value = import_module(f"ckptlib.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(import_module(f"ckptlib.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'ckptlib' has no attribute {name!r}")
-    module = import_module(f"ckptlib.{_HOME[name]}")
-    value = module if _HOME[name] == name else getattr(module, name)
     globals()[name] = value  # found directly from now on
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *__all__})

@@ -7,18 +7,12 @@ what it needs inside that inner function, so that `ckptlib --help` does not wait
 from __future__ import annotations
 
 import argparse
-import errno
-import inspect
-import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from ckptlib.errors import CkptError, require
-
-Run = Callable[[argparse.Namespace], int]
-_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)  # the machine's state, no bug
-_WRITABLE = "Expected a disk with room, where this user may write. Put that right, and give the command again"
+from ckptlib.grading import cli as grading
+from ckptlib.grading.cli import Command, Run
 
 
 def doctor(parser: argparse.ArgumentParser) -> Run:
@@ -30,7 +24,7 @@ def doctor(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
     def run(args: argparse.Namespace) -> int:
-        from ckptlib.doctor import examine
+        from ckptlib.book.doctor import examine
 
         report = examine()
         print(report.to_json() if args.json else report)
@@ -54,7 +48,7 @@ def measure(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--json", action="store_true", help="print bytes as JSON")
 
     def run(args: argparse.Namespace) -> int:
-        from ckptlib.measure_command import measure_target
+        from ckptlib.commands.measure import measure_target
 
         print(measure_target(args))
         return 0
@@ -82,7 +76,7 @@ def plan(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
 
     def run(args: argparse.Namespace) -> int:
-        from ckptlib.plan_command import plan_command
+        from ckptlib.commands.plan_chain import plan_command
 
         text, code = plan_command(args)
         print(text)
@@ -127,7 +121,7 @@ def fit(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--json", action="store_true", help="print bytes as JSON")
 
     def run(args: argparse.Namespace) -> int:
-        from ckptlib.fit_command import fit_model
+        from ckptlib.commands.fit import fit_model
 
         print(fit_model(args))
         return 0
@@ -135,155 +129,17 @@ def fit(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
-def check(parser: argparse.ArgumentParser) -> Run:
-    """Check an exercise now: points and a message for every task.
-
-    PATH is an exercise's folder or its notebook. Exit code: 0 = full marks; 1 = not yet; 2 = there is nothing to check.
-    """
-    parser.add_argument("path", metavar="PATH", help="such as exercises/01_activation_memory")
-    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-
-    def run(args: argparse.Namespace) -> int:
-        from ckptlib.check_command import check_path
-
-        text, code = check_path(args)
-        print(text)
-        return code
-
-    return run
-
-
-def grade(parser: argparse.ArgumentParser) -> Run:
-    """Grade everything that was submitted for an assignment of an nbgrader course.
-
-    Scores go into nbgrader's gradebook, notebooks into autograded/, pages for students into feedback/. Answers are
-    kept: a submission that has not changed is judged again without being run again. Exit code: 0 = every submission
-    has a score and a reason; 1 = some could not be run for a fault of this machine, and --resume tries them again;
-    2 = nothing to grade.
-    """
-    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
-    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--workers", type=_at_least_one, metavar="N", help="processes here (default: one per core)")
-    where.add_argument("--cluster", metavar="tcp://…", help="the address of a dask scheduler")
-    parser.add_argument("--student", metavar="S", help="only this one")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--resume", action="store_true", help="finish a run that was cut short")
-    how.add_argument("--fresh", action="store_true", help="run every submission again; cut short, --resume finishes it")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-
-    def run(args: argparse.Namespace) -> int:
-        from ckptlib.grade_command import grade
-
-        text, code = grade(args)
-        print(text)
-        return code
-
-    return run
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of workers: expected 1 or more")
-    return int(text)
-
-
-def report(parser: argparse.ArgumentParser) -> Run:
-    """Tell how a graded assignment went: scores, what was missed and why, which submissions are alike.
-
-    text and json hold everything; csv has a row per student with points and message per task; canvas is what Canvas's
-    gradebook imports.
-    """
-    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
-    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
-    parser.add_argument("--format", default="text", choices=["text", "csv", "canvas", "json"], help="default: text")
-    parser.add_argument("--canvas-id", default="", metavar="N", help="the assignment's number in Canvas")
-    parser.add_argument("--output", metavar="FILE", help="write it there (default: print it)")
-
-    def run(args: argparse.Namespace) -> int:
-        from ckptlib.report_command import report
-
-        print(report(args))
-        return 0
-
-    return run
-
-
-def new_exercise(parser: argparse.ArgumentParser) -> Run:
-    """Begin an assignment of your own: a small one that works, to be changed.
-
-    Written into the course's source folder: notebook, probes (tasks.py), known mistakes (key.py), quiz (quiz.json).
-    """
-    parser.add_argument("name", metavar="NAME", help="such as 11_my_topic")
-    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
-
-    def run(args: argparse.Namespace) -> int:
-        from ckptlib.release_command import new_exercise
-
-        print(new_exercise(args))
-        return 0
-
-    return run
-
-
-def release(parser: argparse.ArgumentParser) -> Run:
-    """Make what students get of an assignment: no solutions, no hidden tests, no key.
-
-    As `nbgrader generate_assignment`, but with what the visible checks expect, computed from your solutions.
-    """
-    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
-    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
-
-    def run(args: argparse.Namespace) -> int:
-        from ckptlib.release_command import release
-
-        print(release(args))
-        return 0
-
-    return run
-
-
 # Every command, in the order of the help. The function's name, with hyphens, is what the user types.
-GRADING: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (check, grade, report, new_exercise, release)
-COMMANDS: tuple[Callable[[argparse.ArgumentParser], Run], ...] = (doctor, measure, plan, fit, *GRADING)
+COMMANDS: tuple[Command, ...] = (doctor, measure, plan, fit, *grading.COMMANDS)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ckptlib", description="What a model remembers, and what it can recompute.")
-    subparsers = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for command in COMMANDS:
-        name, description = command.__name__.replace("_", "-"), inspect.getdoc(command) or ""
-        child = subparsers.add_parser(
-            name,
-            help=description.splitlines()[0],
-            description=description,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        child.set_defaults(run=command(child), command=name, extra="grading" if command in GRADING else None)
-    return parser
+    return grading.build_parser(COMMANDS, "ckptlib", "What a model remembers, and what it can recompute.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. A CkptError is the user's mistake: one line on stderr and exit code 2, as argparse does."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # Windows writes to a file or a pipe as cp1252, which has no √
-    args = build_parser().parse_args(argv)
-    try:
-        if args.extra:
-            require(args.extra, f"`ckptlib {args.command}`")
-        return args.run(args)
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
-        sys.stdout = None
-        return 0
-    except CkptError as error:
-        print(f"ckptlib: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        if error.errno not in _NOT_WRITABLE:
-            raise
-        where = error.filename or "a file"
-        print(f"ckptlib: {where} cannot be written or read: {error.strerror}. {_WRITABLE}", file=sys.stderr)
-        return CkptError.exit_code
+    """Run one command, of these or of grading's, which has a command line of its own."""
+    return grading.main(argv, build_parser())
 
 
 if __name__ == "__main__":

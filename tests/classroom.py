@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "grading"))
 from answers import Answer, answers, submission  # noqa: E402
 from hostile import NAME, family, hand_in  # noqa: E402
 
-from ckptlib.grading.assignment import Assignment  # noqa: E402
+from ckptlib.grading.assignment.assignment import Assignment  # noqa: E402
 
 RIGHT = "ada alan barbara donald edsger frances grace john".split()
 MISTAKEN = "ken leslie margaret niklaus radia".split()

@@ -13,7 +13,7 @@ import torch
 from hypothesis import settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from ckptlib import doctor
+from ckptlib.book import doctor
 from ckptlib.torch_internals import NeedsTorch
 
 torch.set_num_threads(1)  # test processes run side by side

@@ -18,13 +18,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Which rooms of ckptlib may import what an extra brings; the longest name counts. All others import the base alone.
 ROOMS = {
     "ckptlib.book": {"book"},
-    "ckptlib.lab": {"book"},
-    "ckptlib.ranks": {"book"},
-    "ckptlib.start": {"book"},
-    "ckptlib.widgets": {"book"},
+    "ckptlib.book.lab": {"book"},
+    "ckptlib.book.ranks": {"book"},
+    "ckptlib.book.start_page": {"book"},
+    "ckptlib.figures.explorers": {"book"},
     "ckptlib.grading": {"grading"},
-    "ckptlib.grading.quiz": {"book"},
-    "ckptlib.grading.course.executors": {"grading", "cluster"},
+    "ckptlib.grading.tasks.quiz": {"book"},
+    "ckptlib.grading.many.executors": {"grading", "cluster"},
 }
 # Declared because they are run, and imported nowhere: the page that tells a reader to run them, and how.
 PROGRAMS = {"dask": ("INSTRUCTORS.md", "\ndask worker ")}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptlib import book, doctor
+from ckptlib.book import doctor, runner
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_activation_memory"
@@ -73,8 +73,8 @@ def test_the_readmes_python_runs():
 
 
 def test_the_readmes_picture_is_the_books():
-    chapter = (ROOT / "book" / book.COVER[0]).read_text(encoding="utf-8")
-    assert (ROOT / "book/cover.svg").read_text(encoding="utf-8") == book.cover(chapter)
+    chapter = (ROOT / "book" / runner.COVER[0]).read_text(encoding="utf-8")
+    assert (ROOT / "book/cover.svg").read_text(encoding="utf-8") == runner.cover(chapter)
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_an_instructor_gets_from_nothing_to_graded(shell, tmp_path, need):
 
 
 def test_the_instructors_hidden_probe_is_asked(tmp_path):
-    from ckptlib.grading.assignment import Assignment
+    from ckptlib.grading.assignment.assignment import Assignment
 
     code = next(code for code in blocks("INSTRUCTORS.md", "python") if ".hidden" in code)
     shutil.copytree(ROOT / "solutions" / NAME, tmp_path / NAME)
@@ -107,8 +107,8 @@ def test_the_instructors_hidden_probe_is_asked(tmp_path):
 
 
 def test_all_that_the_authors_table_says_can_be_written_and_nothing_is_left_out():
-    from ckptlib.grading.given import Given
-    from ckptlib.grading.probes import Checks, Task
+    from ckptlib.grading.tasks.inputs import Given
+    from ckptlib.grading.tasks.probes import Checks, Task
 
     said = (ROOT / "INSTRUCTORS.md").read_text(encoding="utf-8").split("What else an author can say:\n\n")[1]
     table, defaults = said.split("\n\n")[:2]

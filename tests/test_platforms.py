@@ -23,7 +23,7 @@ sys.path.append(str(ROOT / "tests/grading"))  # its helpers
 from answers import answers, submission  # noqa: E402
 from small_course import NAME, RIGHT, SQUARE, make  # noqa: E402
 
-from ckptlib.grading.assignment import Assignment  # noqa: E402
+from ckptlib.grading.assignment.assignment import Assignment  # noqa: E402
 
 LIMITS_ONLY = "not isolated: it could read and write what you can"
 
@@ -47,22 +47,25 @@ def there(request, tmp_path_factory):
 
 # ---- what the code uses ---------------------------------------------------------------------------------------------
 # Only Linux runs these: whatever imports them asks first.
-LINUX = "box namespaces process sandbox seccomp view warm wire".split()
+LINUX = [
+    f"grading/sandbox/{name}.py"
+    for name in "isolation kernel_process namespaces protocol sandbox seccomp visible_system warm_process".split()
+]
 # The others use what a platform lacks in one branch of two, and the tests below take the other branch.
 BRANCHES = {
-    "grade_command": {"os.sched_getaffinity"},
-    "lab": {"os.geteuid"},
-    "folder": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW"},
-    "limits": {"resource"},
-    "plain": {"os.killpg", "signal.SIGKILL"},
-    "sockets": {"socket.AF_UNIX"},
-    "zmtp": {"socket.AF_UNIX"},
-    "listener": {"select.poll", "select.POLLIN", "select.POLLOUT"},
-    "watchdog": {"os.sysconf"},
-    "submission": {"os.O_DIRECTORY", "os.O_NOFOLLOW", "os.O_NONBLOCK"},
-    "journal": {"fcntl", "msvcrt"},
-    "ending": {"signal.SIGKILL"},
-    "fork": {"os.fork", "signal.SIGKILL"},
+    "grading/commands/grade.py": {"os.sched_getaffinity"},
+    "book/lab.py": {"os.geteuid"},
+    "grading/sandbox/socket_folder.py": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW"},
+    "grading/sandbox/limits.py": {"resource"},
+    "grading/sandbox/unconfined.py": {"os.killpg", "signal.SIGKILL"},
+    "grading/sandbox/sockets.py": {"socket.AF_UNIX"},
+    "grading/run/zmtp.py": {"socket.AF_UNIX"},
+    "grading/run/listener.py": {"select.poll", "select.POLLIN", "select.POLLOUT"},
+    "grading/sandbox/watchdog.py": {"os.sysconf"},
+    "grading/notebooks/submitted_files.py": {"os.O_DIRECTORY", "os.O_NOFOLLOW", "os.O_NONBLOCK"},
+    "grading/gradebook/journal.py": {"fcntl", "msvcrt"},
+    "book/ranks/ending.py": {"signal.SIGKILL"},
+    "book/ranks/fork.py": {"os.fork", "signal.SIGKILL"},
 }
 
 
@@ -91,8 +94,9 @@ def test_what_a_platform_lacks_is_used_where_a_branch_was_made_for_it():
     found: dict[str, set[str]] = {}
     for path in (ROOT / "ckptlib").rglob("*.py"):
         uses = used(path.read_text(encoding="utf-8")) & lacking
-        if uses and path.stem not in LINUX:
-            found[path.stem] = found.get(path.stem, set()) | uses
+        name = path.relative_to(ROOT / "ckptlib").as_posix()
+        if uses and name not in LINUX:
+            found[name] = uses
     assert found == BRANCHES
 
 
@@ -164,7 +168,7 @@ def test_the_book_opens(there):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = ["--no-browser", f"--ServerApp.port={port}", "--IdentityProvider.token=", "--allow-root"]
-    command = [sys.executable, "-m", "ckptlib.lab", *options]
+    command = [sys.executable, "-m", "ckptlib.book.lab", *options]
     lab = subprocess.Popen(command, env=there.environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
     try:
         for _ in range(600):
@@ -227,7 +231,7 @@ def test_the_start_page_is_written_and_checks(there, tmp_path):
     (tmp_path / "book").mkdir()
     shutil.copy(ROOT / "book/01_activation_memory.ipynb", tmp_path / "book")
     done = there(
-        "from pathlib import Path\nfrom ckptlib import start\n"
+        "from pathlib import Path\nfrom ckptlib.book import start_page as start\n"
         f"print(start.write(Path({str(tmp_path)!r})))\nprint(start.checked(Path({str(place)!r})))"
     )
     page, verdict = done.stdout.split("\n", 1)
@@ -239,9 +243,9 @@ def test_the_start_page_is_written_and_checks(there, tmp_path):
 
 CELLS = """
 import json, os
-from ckptlib.grading.kernels.limits import Limits
-from ckptlib.grading.kernels.plain import Unconfined
-from ckptlib.grading.running.run import Cell, run
+from ckptlib.grading.sandbox.limits import Limits
+from ckptlib.grading.sandbox.unconfined import Unconfined
+from ckptlib.grading.run.run import Cell, run
 
 cells = {
     "work": "import os, sys; print(sorted(os.listdir('.')), 'CANVAS_TOKEN' in os.environ)",
@@ -271,14 +275,14 @@ def test_limits_hold_where_there_is_nothing_else(there):
 
 @pytest.mark.slow
 def test_a_kernel_does_not_outlive_whoever_started_it(there):
-    code = "import time\nfrom ckptlib.grading.kernels.plain import Unconfined\n"
-    code += "from ckptlib.grading.kernels.limits import Limits\n"
+    code = "import time\nfrom ckptlib.grading.sandbox.unconfined import Unconfined\n"
+    code += "from ckptlib.grading.sandbox.limits import Limits\n"
     code += "print(Unconfined('test').kernel(Limits()).pid, flush=True)\ntime.sleep(600)"
     worker = subprocess.Popen(
         [sys.executable, "-c", code], env=there.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     kernel = psutil.Process(int(worker.stdout.readline()))
-    assert "ckptlib.grading.kernels.plain" in kernel.cmdline()
+    assert "ckptlib.grading.sandbox.unconfined" in kernel.cmdline()
     worker.kill()
     worker.communicate()
     psutil.wait_procs([kernel], timeout=60)
@@ -290,7 +294,7 @@ def test_a_class_is_graded_with_limits_only_and_one_at_a_time(there, tmp_path):
     course = make(tmp_path / "course", {"ada": RIGHT, "bob": SQUARE})
     (course / "submitted/eve" / NAME).mkdir(parents=True)
     (course / "submitted/eve" / NAME / f"{NAME}.ipynb").symlink_to(course / "submitted/ada" / NAME / f"{NAME}.ipynb")
-    locked = "import time\nfrom pathlib import Path\nfrom ckptlib.grading.course.journal import locked\n"
+    locked = "import time\nfrom pathlib import Path\nfrom ckptlib.grading.gradebook.journal import locked\n"
     locked += f"Path({str(course)!r}, '.ckptlib').mkdir(exist_ok=True)\n"
     locked += f"with locked(Path({str(course)!r}, '.ckptlib')):\n    print('locked', flush=True)\n    time.sleep(600)"
     first = subprocess.Popen([sys.executable, "-c", locked], env=there.environment, stdout=subprocess.PIPE)
@@ -312,7 +316,7 @@ def test_a_class_is_graded_with_limits_only_and_one_at_a_time(there, tmp_path):
 RANKS = """
 import json
 import torch.distributed as dist
-from ckptlib import ranks
+from ckptlib.book import ranks
 
 def step(width):
     import tempfile
@@ -346,7 +350,7 @@ def test_ranks_answer_and_one_that_dies_is_named(there, tmp_path):
 
 
 ORPHANS = """
-from ckptlib import ranks
+from ckptlib.book import ranks
 
 def waits():
     import os, tempfile, time
@@ -378,7 +382,7 @@ def test_ranks_go_when_their_caller_is_killed(there, tmp_path):
 def test_the_chapter_of_many_devices_is_the_same_to_the_byte(there):
     """All other chapters use nothing of the system. On Windows, FSDP and DDP run on our group."""
     path = ROOT / "book/10_many_devices.ipynb"
-    done = there(f"from ckptlib import book\nprint(book.execute({str(path)!r}), end='')")
+    done = there(f"from ckptlib.book import runner\nprint(runner.execute({str(path)!r}), end='')")
     expected = path.read_text(encoding="utf-8")
     if there.platform == "win32":
         expected = expected.replace("killed by SIGKILL", "it ended itself with code 15")
@@ -392,4 +396,4 @@ def test_the_commands_for_windows_are_those_of_make():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     options = re.search(r"-m pip install --disable-pip-version-check (.*)", makefile)[1].replace("'", '"')
     assert made.endswith("-m venv .venv") and installed == rf".venv\Scripts\python -m pip install {options}"
-    assert "$(RUN) -m ckptlib.lab" in makefile and opened == r".venv\Scripts\python -m ckptlib.lab"
+    assert "$(RUN) -m ckptlib.book.lab" in makefile and opened == r".venv\Scripts\python -m ckptlib.book.lab"

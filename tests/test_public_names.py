@@ -26,14 +26,14 @@ def test_every_explorer_is_found_in_widgets_whatever_was_imported_first():
     code = """
 import sys
 import ckptlib as ck
-modules = [name for name in dir(ck.widgets) if name.endswith("_explorer")]
+names = [name for name in dir(ck.widgets) if name.endswith("_explorer")]
 print("ipywidgets" in sys.modules, "torch" in sys.modules)
-print(all(callable(getattr(getattr(ck.widgets, name), name)) for name in modules), *modules)
+print(all(callable(getattr(ck.widgets, name)) for name in names), *names)
 """
     before, after = in_new_process(code).splitlines()
-    files = Path(ck.widgets.__file__).parent.glob("*_explorer.py")
+    files = Path(ck.widgets.__file__).parent.glob("[a-z]*.py")
     assert before == "False False"
-    assert after.split() == ["True", *sorted(file.stem for file in files)]
+    assert after.split() == ["True", *sorted(f"{file.stem}_explorer" for file in files)]
     with pytest.raises(AttributeError, match="no attribute 'ledger'"):
         _ = ck.widgets.ledger
 
@@ -56,13 +56,13 @@ print(*{name.split(".")[0] for name in {*sys.modules} - before})
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
-    ["import ckptlib.measure.saved", "from ckptlib import saved_tensors", "from ckptlib import measure"],
+    ["import ckptlib.remember.saved_tensors", "from ckptlib import saved_tensors", "from ckptlib import measure"],
 )
 def test_measure_is_a_function_and_a_package_whatever_was_imported_first(first):
     code = f"""
 {first}
 import ckptlib as ck
-from ckptlib.measure.saved import saved_tensors
+from ckptlib.remember.saved_tensors import saved_tensors
 try:
     ck.measure("not callable")
 except (TypeError, ck.CkptError) as error:
@@ -72,7 +72,7 @@ except (TypeError, ck.CkptError) as error:
 
 
 def test_measure_shows_the_functions_signature_and_source_and_survives_pickling():
-    from ckptlib.measure.measurement import measure
+    from ckptlib.remember.measurement import measure
 
     assert inspect.signature(ck.measure) == inspect.signature(measure)
     assert inspect.getsource(ck.measure) == inspect.getsource(measure)

@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from test_setup import ROOT, published_files
 
-from ckptlib import cli
+from ckptlib.grading import cli
 
 pytestmark = pytest.mark.slow
 
@@ -185,7 +185,7 @@ def test_doctor_finds_the_library_fit_and_says_how_to_get_the_extras(base):
     assert mends == {f"extra {extra}": f"{base.python} -m pip install 'ckptlib[{extra}]'" for extra in extras}
 
 
-@pytest.mark.parametrize("command", [command.__name__.replace("_", "-") for command in cli.GRADING])
+@pytest.mark.parametrize("command", [command.__name__.replace("_", "-") for command in cli.COMMANDS])
 def test_a_command_of_an_extra_that_is_missing_says_so_in_one_line(base, command):
     done = base.ckptlib(command, ARGUMENTS.get(command, "01_activation_memory"))
     says = f"ckptlib: `ckptlib {command}` needs nbgrader, which comes with an extra. "
@@ -197,11 +197,11 @@ def test_a_command_of_an_extra_that_is_missing_says_so_in_one_line(base, command
     "code",
     [
         "import ckptlib as ck; ck.widgets.fit_explorer",
-        "from ckptlib.widgets.fit_explorer import fit_explorer",
-        "from ckptlib.book import setup",
-        "import ckptlib.start",
-        "import ckptlib.lab",
-        "from ckptlib.grading import quiz; quiz.practise()",
+        "from ckptlib.figures.explorers.fit import fit_explorer",
+        "from ckptlib import book; book.setup()",
+        "import ckptlib.book.start_page",
+        "import ckptlib.book.lab",
+        "from ckptlib.grading.tasks import quiz; quiz.practise()",
     ],
 )
 def test_python_code_that_needs_a_missing_extra_is_told_the_same(base, code):
@@ -219,10 +219,10 @@ def test_with_the_extra_book_kernels_start_and_explorers_load(wheel, tmp_path):
     found = json.loads(book.ckptlib("doctor", "--json").stdout)
     assert (found["library"], found["book"], found["grading"]) == (True, True, False)
     assert "Jupyter's kernel" in {check["name"] for check in found["checks"] if check["ok"]}
-    code = "import ckptlib.widgets as w; from ckptlib import book; [getattr(w, n) for n in dir(w) if 'explorer' in n]"
+    code = "from ckptlib import book, widgets as w; [getattr(w, n) for n in dir(w) if 'explorer' in n]"
     succeeded(book.code(code))
     assert "needs nbgrader" in book.ckptlib("check", ".").stderr
-    done = run(book.python, "-m", "ckptlib.lab", cwd=book.elsewhere)
+    done = run(book.python, "-m", "ckptlib.book.lab", cwd=book.elsewhere)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert "opens the book, which comes with a checkout" in done.stderr
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..cards import GiB
-from ..configs import Config
-from ..measure.table import Table
-from .chain import Need
+from ..cuda.memory_sizes import GiB
+from ..models.configs import Config
+from ..tables import Table
+from .block_chain import Need
 
 MiB = 2**20
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..configs import Config
-from ..measure.events import Op
-from ..measure.timeline import Timeline
+from ..models.configs import Config
+from ..tracing.events import Op
+from ..tracing.timeline import Timeline
 
 # Gradients of activations, and what one kernel or update needs for a moment, are work space.
 PART_OF = {

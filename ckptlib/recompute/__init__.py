@@ -1,1 +1,1 @@
-"""What is recomputed? Checkpointing, schedules and planners: every way of paying time for memory."""
+"""How is something computed again?"""

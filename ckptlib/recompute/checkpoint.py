@@ -30,7 +30,7 @@ from ..torch_internals import (
     not_compiled,
 )
 from .determinism import FINGERPRINTS, DebugLog, different_number, different_tensors, too_many
-from .surroundings import Surroundings, accelerator_awake
+from .restored_state import Surroundings, accelerator_awake
 
 ContextFn = Callable[[], tuple[AbstractContextManager, AbstractContextManager]]
 

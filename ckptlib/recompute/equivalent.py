@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
-from ..measure.hooks import Watch, watch
-from ..measure.table import Table
+from ..remember.hooks import Watch, watch
+from ..tables import Table
 from ..torch_internals import AnyDropout, tree_leaves, tree_map
-from .surroundings import CPU, accelerators_in_use, rng_states, set_rng_states
+from .restored_state import CPU, accelerators_in_use, rng_states, set_rng_states
 
 WHY = {
     "untrained": "no gradient arrived: reentrant, and no input requires one? use_reentrant=False",

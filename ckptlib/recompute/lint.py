@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy
 
-from ..measure.hooks import Watch, watch
-from ..measure.table import Table
+from ..remember.hooks import Watch, watch
+from ..tables import Table
 from ..torch_internals import current_graph_task, forward_hooks, forward_pre_hooks
 from .lint_calls import CheckpointCall, Recorder, recorded_calls
 from .lint_source import from_source

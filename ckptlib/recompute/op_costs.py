@@ -12,8 +12,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import SAC_IGNORED_OPS
 from torch.utils.flop_counter import flop_registry
 
-from ..measure.storages import tensors_in
 from ..torch_internals import FakeTensor, FakeTensorMode, TorchDispatchMode, storage_address
+from ..tracing.storages import tensors_in
 
 
 class Cost(NamedTuple):

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ..measure.storages import version
-from ..measure.table import Table, mib
+from ..tables import Table, mib
 from ..torch_internals import is_traceable_wrapper_subclass, not_compiled, storage_address, storage_from_weak, view_base
-from .stores import Disk, Host, Narrow, Packed, Quantized
+from ..tracing.storages import version
+from .packers import Disk, Host, Narrow, Packed, Quantized
 
 
 def offload(to: str | os.PathLike) -> Packing:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from ..measure.measurement import measure
-from ..measure.storages import storages_of, tensors_in
-from ..measure.table import Table, mib
+from ..remember.measurement import measure
+from ..tables import Table, mib
 from ..torch_internals import FakeTensorMode, TorchDispatchMode, storage_address
+from ..tracing.storages import storages_of, tensors_in
 from .op_costs import op_flops
 from .selective import Policy, selective
 

@@ -19,7 +19,6 @@ from torch import nn
 from torch.utils.checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, create_selective_checkpoint_contexts
 
 from ..errors import CkptError
-from ..measure.storages import tensors_in
 from ..torch_internals import (
     HigherOrderOperator,
     OpOverload,
@@ -29,6 +28,7 @@ from ..torch_internals import (
     schema,
     storage_address,
 )
+from ..tracing.storages import tensors_in
 from .op_costs import Cost, segment_costs, storage_bytes
 
 SAVE, RECOMPUTE = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE

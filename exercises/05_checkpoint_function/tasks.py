@@ -9,7 +9,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 import ckptlib as ck
 from ckptlib.grading import Checks
-from ckptlib.grading.given import Given
+from ckptlib.grading.tasks.inputs import Given
 
 check = Checks(__file__)
 

@@ -13,7 +13,7 @@ import ckptlib as ck
 from ckptlib.grading import Checks
 
 check = Checks(__file__)
-profiler = import_module("ckptlib.recompute.profile")
+profiler = import_module("ckptlib.planning.profile")
 
 
 # ---- what the notebook uses, too ----

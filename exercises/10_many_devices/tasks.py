@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ckptlib.configs import Config
+from ckptlib.models.configs import Config
 from ckptlib.grading import Checks
-from ckptlib.measure.saved import saved_tensors
-from ckptlib.ranks import RankError, forked
-from ckptlib.transformer import again
+from ckptlib.remember.saved_tensors import saved_tensors
+from ckptlib.book.ranks import RankError, forked
+from ckptlib.models.transformer import again
 
 check = Checks(__file__)
 

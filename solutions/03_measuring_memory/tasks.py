@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ckptlib.grading import Checks
-from ckptlib.grading.given import Given
+from ckptlib.grading.tasks.inputs import Given
 
 check = Checks(__file__)
 

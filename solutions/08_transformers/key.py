@@ -7,7 +7,7 @@ import torch
 from tasks import check
 from torch.nn import functional as F
 
-from ckptlib.transformer import causal_mask
+from ckptlib.models.transformer import causal_mask
 
 # ---- Task 1: layer_terms ----
 

@@ -4,7 +4,7 @@ import torch
 
 import ckptlib as ck
 from ckptlib.grading import Checks
-from ckptlib.transformer import causal_mask
+from ckptlib.models.transformer import causal_mask
 
 check = Checks(__file__)
 

@@ -5,7 +5,7 @@ import torch.distributed as dist
 from tasks import PLANS, border, check
 from torch.nn import functional as F
 
-from ckptlib import formulas
+from ckptlib.models import formulas
 
 # ---- Task 1: rank_state ----
 

@@ -10,56 +10,56 @@ import json
 
 from IPython.display import display
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 def respond(request):
     asked = json.loads(request)
     data = {"cases": [{"dict": [[k, 0] for k in ("parameters", "gradients", "optimizer", "times_3", "plus", "nothing")]} for _ in asked["seeds"]]}
-    display({asking.MIME: {"nonce": asked["nonce"], "data": data}}, raw=True)
+    display({questions.MIME: {"nonce": asked["nonce"], "data": data}}, raw=True)
 
-asking.respond = respond
+questions.respond = respond
 
 # %% respond answers twice
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
-real = asking.respond
-asking.respond = lambda request: (real(request), real(request))
+real = questions.respond
+questions.respond = lambda request: (real(request), real(request))
 
 # %% respond sends verdicts instead of data
 import json
 
 from IPython.display import display
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 def respond(request):
     nonce = json.loads(request)["nonce"]
-    display({asking.MIME: {"nonce": nonce, "data": {"share": 1.0, "score": 10, "right": True, "points": 10}}}, raw=True)
+    display({questions.MIME: {"nonce": nonce, "data": {"share": 1.0, "score": 10, "right": True, "points": 10}}}, raw=True)
 
-asking.respond = respond
+questions.respond = respond
 
 # %% respond sends monsters
 import json
 
 from IPython.display import display
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 def respond(request):
     nonce, deep = json.loads(request)["nonce"], []
     for _ in range(2000):
         deep = [deep]
-    display({asking.MIME: {"nonce": nonce, "data": {"cases": [deep, {"array": "A" * 10**6, "dtype": "float32", "stored": "object", "shape": [2**62]}, 10**5000]}}}, raw=True)
+    display({questions.MIME: {"nonce": nonce, "data": {"cases": [deep, {"array": "A" * 10**6, "dtype": "float32", "stored": "object", "shape": [2**62]}, 10**5000]}}}, raw=True)
 
-asking.respond = respond
+questions.respond = respond
 
 # %% the encoder lies
-from ckptlib.grading import data, probes
+from ckptlib.grading.tasks import data, probes
 
 probes.encode = data.encode = lambda value: {"dict": []}
 
 # %% the reference's data guessed from the seeds
-from ckptlib.grading import probes
+from ckptlib.grading.tasks import probes
 
 ask = probes.Task.ask
 
@@ -87,11 +87,11 @@ for junk in (b"", b"\x00" * 10**5, b"<IDS|MSG>", b"\xff" * 100):
     except Exception as error:
         print(error)
 
-# %% the canary is strangled
-from ckptlib.grading import asking, canary
+# %% the tamper check is replaced
+from ckptlib.grading.run import questions, tamper_check
 
-canary.sing = lambda seed: {}
-asking._canary = lambda seeds: {"cases": []}
+tamper_check.sample = lambda seed, asker: {}
+questions._tamper_check = lambda seeds: {"cases": []}
 
 # %% execution counts and replies of the future
 kernel = get_ipython().kernel
@@ -104,19 +104,19 @@ from IPython.display import publish_display_data
 publish_display_data({"text/plain": "10.0"})
 10.0
 
-# %% the canary sings numbers beyond every float
+# %% the tamper check answers with numbers beyond every float
 import json
 
 from IPython.display import display
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 def respond(request):
     asked = json.loads(request)
-    song = {"dict": [[k, 10**4000] for k in ("product", "gradient", "unequal", "python", "builtins", "grading", "saved")]}
-    display({asking.MIME: {"nonce": asked["nonce"], "data": {"cases": [song] * len(asked["seeds"])}}}, raw=True)
+    claimed = {"dict": [[k, 10**4000] for k in ("product", "gradient", "unequal", "python", "builtins", "grading", "saved")]}
+    display({questions.MIME: {"nonce": asked["nonce"], "data": {"cases": [claimed] * len(asked["seeds"])}}}, raw=True)
 
-asking.respond = respond
+questions.respond = respond
 
 # %% numbers beyond every float
 predict_saved = saved_nbytes = largest_batch = lambda *a, **k: 10**400
@@ -128,28 +128,28 @@ import json
 
 from IPython.display import display
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 def respond(request):
     asked = json.loads(request)
     names = ["\x1b[2J\x1b[31m<script>alert(1)</script>\r\n" * 1000] * 50
-    display({asking.MIME: {"nonce": asked["nonce"], "data": {"missing": names}}}, raw=True)
+    display({questions.MIME: {"nonce": asked["nonce"], "data": {"missing": names}}}, raw=True)
 
-asking.respond = respond
+questions.respond = respond
 
 # %% what was raised fills the page
 import json
 
 from IPython.display import display
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 def respond(request):
     asked = json.loads(request)
     case = {"raised": "\x1b[2J\x1b[31m<script>alert(1)</script>\r\n" * 10000}
-    display({asking.MIME: {"nonce": asked["nonce"], "data": {"cases": [case] * len(asked["seeds"])}}}, raw=True)
+    display({questions.MIME: {"nonce": asked["nonce"], "data": {"cases": [case] * len(asked["seeds"])}}}, raw=True)
 
-asking.respond = respond
+questions.respond = respond
 
 # %% the name of a class draws on the terminal
 Evil = type("\x1b[2J\x1b]0;owned\x07\n<img src=x onerror=alert(1)>" * 50, (Exception,), {})
@@ -178,7 +178,7 @@ import json
 import threading
 import time
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 kernel = get_ipython().kernel
 
@@ -192,7 +192,7 @@ def wait():
             done.add(parent["header"]["msg_id"])
             asked = json.loads(eval(code[code.index("respond(") + 8 : code.rindex(")")]))
             data = {"cases": [{"dict": [[k, 0] for k in ("nothing", "times_3", "plus")]} for _ in asked["seeds"]]}
-            kernel.session.send(kernel.iopub_socket, "display_data", {"data": {asking.MIME: {"nonce": asked["nonce"], "data": data}}, "metadata": {}, "transient": {}}, parent=parent)
+            kernel.session.send(kernel.iopub_socket, "display_data", {"data": {questions.MIME: {"nonce": asked["nonce"], "data": data}}, "metadata": {}, "transient": {}}, parent=parent)
 
 threading.Thread(target=wait, daemon=True).start()
 
@@ -221,14 +221,14 @@ type(session).send = lambda self, *a, **k: real(self, *a, **{**k, "metadata": {"
 import json
 
 loads, dumps = json.loads, json.dumps
-json.loads = lambda *a, **k: {**loads(*a, **k), "name": "canary"} if "nonce" in str(a[0]) else loads(*a, **k)
+json.loads = lambda *a, **k: {**loads(*a, **k), "name": "tamper check"} if "nonce" in str(a[0]) else loads(*a, **k)
 json.JSONEncoder.encode = lambda self, o: "0"
 json.dumps = lambda *a, **k: "{}"
 
 # %% the tasks are loaded from the student's text
 import types
 
-from ckptlib.grading import asking
+from ckptlib.grading.run import questions
 
 def easy(source):
     class Easy:
@@ -236,7 +236,7 @@ def easy(source):
         ask = lambda self, answers, seeds: [{"dict": [["nothing", 0], ["plus", 0], ["times_3", 0]]} for _ in seeds]
     return dict.fromkeys(["predict_saved", "saved_nbytes", "ledger", "largest_batch", "audit", "quiz"], Easy())
 
-asking.load_tasks = easy
+questions.load_tasks = easy
 
 # %% floods of displays and their updates
 kernel = get_ipython().kernel

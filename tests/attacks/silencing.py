@@ -72,20 +72,20 @@ sys.modules["tasks"] = types.SimpleNamespace(check=Yes())
 check = Yes()
 
 # %% Task.judge always says right
-from ckptlib.grading import probes, verdict
+from ckptlib.grading.tasks import probes, verdict
 
 verdict.judge = probes.judge = lambda *args, **kwargs: verdict.Verdict(1.0)
 probes.Task.judge = lambda *args, **kwargs: verdict.Verdict(1.0)
 probes.Task.__call__ = lambda *args, **kwargs: None
 
 # %% difference is always empty
-from ckptlib.grading import verdict
+from ckptlib.grading.tasks import verdict
 
 verdict.difference = lambda *args: ""
 verdict._explain = lambda *args: ""
 
 # %% Missed is no exception any more
-from ckptlib.grading import probes
+from ckptlib.grading.tasks import probes
 
 probes.Missed = lambda text: SystemExit(0)
 
@@ -182,13 +182,13 @@ class Shell:
 
 builtins.get_ipython = IPython.get_ipython = IPython.core.getipython.get_ipython = lambda: Shell()
 
-# %% a timer patches the judge long after the canary
+# %% a timer patches the judge long after the tamper check
 import threading
 import time
 
 def later():
     time.sleep(0.3)
-    from ckptlib.grading import data, probes
+    from ckptlib.grading.tasks import data, probes
 
     while True:
         probes.encode = data.encode = lambda value: {"dict": [["nothing", 0], ["times_3", 0], ["plus", 0]]}

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from rows import between, row
 
-from ckptlib.measure.cuda.allocator import AllocatorRules, CachingAllocator
+from ckptlib.cuda.allocator import AllocatorRules, CachingAllocator
 
 Plan = Iterator[tuple[int, int]]  # (slot, nbytes): malloc into the slot, or free it where nbytes is -1
 

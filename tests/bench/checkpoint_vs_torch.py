@@ -16,8 +16,8 @@ from rows import row
 from torch import nn
 
 import ckptlib as ck
+from ckptlib.models.transformer import Block, Config, causal_mask
 from ckptlib.recompute.checkpoint import checkpoint
-from ckptlib.transformer import Block, Config, causal_mask
 
 REPEATS = 41
 WAYS = {"ours": checkpoint, "torch's": torch.utils.checkpoint.checkpoint}

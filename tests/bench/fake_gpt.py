@@ -12,7 +12,7 @@ from dataclasses import replace
 from rows import row
 
 import ckptlib as ck
-from ckptlib.transformer import GPT2_XL, GPT3_175B, gpt_step
+from ckptlib.models.transformer import GPT2_XL, GPT3_175B, gpt_step
 
 
 def main() -> None:

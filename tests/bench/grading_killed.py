@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grading"))
 from rows import row
 from test_resume import STUDENTS, lap
 
-from ckptlib.grading.kernels.sandbox import Sandbox
+from ckptlib.grading.sandbox.sandbox import Sandbox
 
 
 def main() -> None:

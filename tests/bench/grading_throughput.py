@@ -21,8 +21,8 @@ from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearHiddenTests
 from rows import row
 
-from ckptlib.grading.course.course import Course
-from ckptlib.grading.release import release
+from ckptlib.grading.authoring.release import release
+from ckptlib.grading.gradebook.course_folders import Course
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "01_activation_memory"

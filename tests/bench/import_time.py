@@ -15,8 +15,8 @@ from rows import row
 STATEMENTS = {
     "torch": "import torch",
     "torch, ckptlib": "import torch, ckptlib",
-    "torch, ck.measure": "import torch, ckptlib.measure.measurement",
-    "torch, ck.saved_tensors": "import torch, ckptlib.measure.saved",
+    "torch, ck.measure": "import torch, ckptlib.remember.measurement",
+    "torch, ck.saved_tensors": "import torch, ckptlib.remember.saved_tensors",
 }
 REPEATS = 9
 

@@ -24,15 +24,15 @@ from rows import between, row
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint_sequential
 
-from ckptlib.measure.measurement import measure
-from ckptlib.recompute.builders import periodic, revolve, sequential, sqrt, store_all
-from ckptlib.recompute.costs import Costs
-from ckptlib.recompute.execute import execute
-from ckptlib.recompute.memory_table import Table
-from ckptlib.recompute.optimal import optimal
-from ckptlib.recompute.planner import plan
-from ckptlib.recompute.profile import profile_chain
-from ckptlib.recompute.schedule import Schedule
+from ckptlib.planning.costs import Costs
+from ckptlib.planning.execute import execute
+from ckptlib.planning.known_schedules import periodic, revolve, sequential, sqrt, store_all
+from ckptlib.planning.optimal import optimal
+from ckptlib.planning.optimal_table import Table
+from ckptlib.planning.plan import plan
+from ckptlib.planning.profile import profile_chain
+from ckptlib.planning.schedule import Schedule
+from ckptlib.remember.measurement import measure
 
 
 def random_chain(n: int) -> Costs:

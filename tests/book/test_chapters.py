@@ -16,7 +16,8 @@ from matplotlib.ft2font import FT2Font
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ckptlib import book
-from ckptlib.drawing import contrast
+from ckptlib.book import runner
+from ckptlib.figures.styles import contrast
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
@@ -58,7 +59,7 @@ def test_its_committed_outputs_are_what_it_prints_today(chapter, tmp_path):
     assert committed.count(first) == 1
     copy = tmp_path / chapter.name
     copy.write_text(committed.replace(first, f"book.setup({seed})"), encoding="utf-8")
-    printed = book.execute(copy).replace(f"book.setup({seed})", first)
+    printed = runner.execute(copy).replace(f"book.setup({seed})", first)
     assert printed == committed, "run `make book` and look at the difference"
 
 
@@ -68,7 +69,7 @@ def test_a_readers_own_settings_change_no_output(tmp_path, monkeypatch):
     chapter = tmp_path / "chapter.ipynb"
     figure = "from ckptlib.book import setup; setup(); import matplotlib.pyplot as plt; plt.loglog([1, 10], [1, 2]);"
     nbformat.write(new_notebook(cells=[new_code_cell(figure), new_code_cell("'seen' in globals()")]), chapter)
-    clean = json.loads(book.execute(chapter))["cells"]
+    clean = json.loads(runner.execute(chapter))["cells"]
 
     mine = tmp_path / "mine"
     (mine / "profile_default" / "startup").mkdir(parents=True)
@@ -79,7 +80,7 @@ def test_a_readers_own_settings_change_no_output(tmp_path, monkeypatch):
     (mine / name).write_text(json.dumps(fonts | {"afmlist": []}))
     monkeypatch.setenv("IPYTHONDIR", str(mine))
     monkeypatch.setenv("MPLCONFIGDIR", str(mine))
-    again = json.loads(book.execute(chapter))["cells"]
+    again = json.loads(runner.execute(chapter))["cells"]
     assert [cell["outputs"] for cell in again] == [cell["outputs"] for cell in clean]
 
 
@@ -91,7 +92,7 @@ def test_a_chapter_is_run_on_the_readers_processor_and_without_a_gpu(tmp_path, m
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    (cell,) = json.loads(book.execute(chapter))["cells"]
+    (cell,) = json.loads(runner.execute(chapter))["cells"]
     assert "".join(cell["outputs"][0]["data"]["text/plain"]) == "('DEFAULT', 2, 0)"
 
 

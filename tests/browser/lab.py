@@ -21,7 +21,7 @@ START_S = 60
 expect.set_options(timeout=20_000)  # a busy machine draws late
 STOCK = ["-m", "jupyterlab"]
 # What `make lab` runs, but in a folder of ours
-BOOKS_OWN = ["-c", "import sys, pathlib, ckptlib.lab as lab; lab.open_book(pathlib.Path.cwd(), sys.argv[1:])"]
+BOOKS_OWN = ["-c", "import sys, pathlib, ckptlib.book.lab as lab; lab.open_book(pathlib.Path.cwd(), sys.argv[1:])"]
 OPEN = """async path => {
     jupyterapp.shell.currentWidget.dispose()
     await jupyterapp.commands.execute("docmanager:open", {path})

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import nbformat
 
-from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.rebuilding.cell_text import defined
+from ckptlib.grading.assignment.assignment import Assignment
+from ckptlib.grading.notebooks.cell_text import defined
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = sorted(path.name for path in (ROOT / "solutions").iterdir() if (path / "tasks.py").is_file())

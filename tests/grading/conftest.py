@@ -5,9 +5,9 @@ from printed import text
 from small_course import NAME
 
 from ckptlib.cli import main
-from ckptlib.grading.kernels.limits import Limits
-from ckptlib.grading.kernels.sandbox import Sandbox, use
-from ckptlib.grading.running.run import Cell, run
+from ckptlib.grading.run.run import Cell, run
+from ckptlib.grading.sandbox.limits import Limits
+from ckptlib.grading.sandbox.sandbox import Sandbox, use
 
 
 @pytest.fixture(scope="session")

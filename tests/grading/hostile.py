@@ -11,7 +11,7 @@ from typing import NamedTuple
 import nbformat
 from answers import ROOT, submission
 
-from ckptlib.grading.assignment import Assignment
+from ckptlib.grading.assignment.assignment import Assignment
 
 NAME = "01_activation_memory"
 ATTACKS = ROOT / "tests" / "attacks"

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckptlib as ck
-from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.verdict import Verdict
+from ckptlib.grading.assignment.assignment import Assignment
+from ckptlib.grading.tasks.verdict import Verdict
 
 SEEDS = (31, 32, 33, 34, 35)
 ALL = [answer for name in ASSIGNMENTS for answer in answers(name)]

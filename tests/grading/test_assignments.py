@@ -20,8 +20,8 @@ import pytest
 from answers import ASSIGNMENTS, ROOT, Answer, answers, submission
 from nbgrader.api import Gradebook
 
-from ckptlib.grading.assignment import Assignment
-from ckptlib.grading.probes import Missed, Task
+from ckptlib.grading.assignment.assignment import Assignment
+from ckptlib.grading.tasks.probes import Missed, Task
 
 BY_NBGRADER = ("reference", "wrong-0")  # the others are graded by the engine alone, at some seconds each
 
@@ -152,7 +152,7 @@ def remade(folder: Path, environment: dict[str, str] | None = None) -> list[Path
     """The files that `make exercises` on a copy of the repository would change, add or remove."""
     for name in ("solutions", "nbgrader_config.py"):
         subprocess.run(["cp", "-r", ROOT / name, folder], check=True)
-    command = [sys.executable, "-m", "ckptlib.grading.release"]
+    command = [sys.executable, "-m", "ckptlib.grading.authoring.release"]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True
     )

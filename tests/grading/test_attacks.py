@@ -15,7 +15,7 @@ from hostile import BESIDE_ALL, FOR_NOTHING, INSTEAD_OF_ONE, NAME, family, hand_
 from nbgrader.api import Gradebook
 
 import ckptlib
-from ckptlib.grading.assignment import Assignment
+from ckptlib.grading.assignment.assignment import Assignment
 
 # Time is all that these cost: short limits, so that the endless ones end.
 CONFIG = "c = get_config()\nc.Limits.cell_seconds = 8\nc.Limits.wall_seconds = 100\n"

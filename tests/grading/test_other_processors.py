@@ -19,7 +19,7 @@ from answers import ASSIGNMENTS, ROOT, answers
 from test_answers import assignment, complaint
 from test_assignments import remade
 
-from ckptlib import book
+from ckptlib.book import runner
 
 # What this machine uses by itself is asked by all other tests.
 PROCESSORS = {
@@ -76,7 +76,7 @@ def test_releases_are_the_committed_ones(processor, tmp_path):
 def test_a_chapters_outputs_are_the_committed_ones(processor, chapter, monkeypatch):
     for name, value in PROCESSORS[processor].items():
         monkeypatch.setenv(name, value)
-    assert book.execute(chapter) == chapter.read_text(encoding="utf-8")
+    assert runner.execute(chapter) == chapter.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ckptlib.cli import main
-from ckptlib.measure.measurement import measure
+from ckptlib.remember.measurement import measure
 
 NEW = torch.__version__ >= "2.12"  # cuBLASLt has no workspace of its own since then
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from models_of_others import ALL
 
-from ckptlib.measure.measurement import measure
-from ckptlib.recompute.training import Training
+from ckptlib.planning.training_step import Training
+from ckptlib.remember.measurement import measure
 
 NUMBERS = 16  # bytes; Python numbers that meet a tensor are tensors of 8 bytes for the time of one op
 

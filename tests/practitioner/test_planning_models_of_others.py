@@ -8,16 +8,16 @@ import torch
 from models_of_others import ALL, with_functions
 
 from ckptlib.cli import main
-from ckptlib.fitting.own import fits_own
-from ckptlib.measure.cuda.presets import preset
-from ckptlib.measure.measurement import measure
-from ckptlib.recompute.builders import store_all
-from ckptlib.recompute.chains import find_chain
-from ckptlib.recompute.execute import execute
-from ckptlib.recompute.optimal import optimal, smallest_budget
-from ckptlib.recompute.profile import profile_stages
-from ckptlib.recompute.training import Training
-from ckptlib.recompute.whole_step import NoPlanFits, WholeStep
+from ckptlib.cuda.gpus import preset
+from ckptlib.fitting.own_model import fits_own
+from ckptlib.planning.chains import find_chain
+from ckptlib.planning.execute import execute
+from ckptlib.planning.known_schedules import store_all
+from ckptlib.planning.optimal import optimal, smallest_budget
+from ckptlib.planning.profile import profile_stages
+from ckptlib.planning.training_step import Training
+from ckptlib.planning.whole_step import NoPlanFits, WholeStep
+from ckptlib.remember.measurement import measure
 
 STAGES = {  # as one finds them by reading the models
     "gpt2": [f"transformer.h.{i}" for i in range(3)],
@@ -147,8 +147,8 @@ def test_the_largest_batch_of_ones_own_model_fits_and_the_next_does_not():
 
         return run
 
-    from ckptlib.cards import capacity
-    from ckptlib.fitting.steps import RULES
+    from ckptlib.cuda.memory_sizes import capacity
+    from ckptlib.fitting.training_runs import RULES
 
     batch, card = found["none"].batch, capacity(gpu)[1]
     options = {"fake": True, "builds": True, "gpu": card, "rules": RULES}
@@ -175,7 +175,7 @@ def test_gradients_are_compared_whatever_they_are(monkeypatch, capsys, request, 
 
 
 def test_gradients_that_differ_where_others_are_not_a_number_are_told_apart():
-    from ckptlib.plan_model import _close
+    from ckptlib.commands.plan_model import _close
 
     nan = float("nan")
     assert _close(torch.tensor([nan, 1.0]), torch.tensor([nan, 1.0]))

@@ -9,7 +9,7 @@ import torch.utils.checkpoint as theirs
 from torch import nn
 
 import ckptlib as ck
-from ckptlib.models import MLP
+from ckptlib.models.mlp import MLP
 from ckptlib.recompute.checkpoint import checkpoint
 from ckptlib.recompute.equivalent import equivalent
 

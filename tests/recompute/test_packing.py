@@ -18,9 +18,9 @@ from torch import nn
 
 import ckptlib as ck
 from ckptlib.errors import CkptError
-from ckptlib.recompute import stores
+from ckptlib.models.transformer import GPT, Config
+from ckptlib.recompute import packers
 from ckptlib.recompute.packing import compress, gradient_error, offload
-from ckptlib.transformer import GPT, Config
 
 SMALL = Config(layers=2, width=32, heads=4, tokens=16, vocabulary=50)
 
@@ -209,7 +209,7 @@ def test_files_go_when_python_exits(tmp_path):
 
 
 def test_a_full_disk(mlp, x, tmp_path, monkeypatch):
-    room, write = [10_000], stores._write
+    room, write = [10_000], packers._write
 
     def limited(path, data):
         if room[0] < len(data):
@@ -218,7 +218,7 @@ def test_a_full_disk(mlp, x, tmp_path, monkeypatch):
         room[0] -= len(data)
         write(path, data)
 
-    monkeypatch.setattr(stores, "_write", limited)
+    monkeypatch.setattr(packers, "_write", limited)
     with pytest.raises(CkptError, match=r"full: no room for 16,384 B more after 1 files") as info, offload(tmp_path):
         mlp(x).square().sum()
     assert info.tb and not list(tmp_path.iterdir())

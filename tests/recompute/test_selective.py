@@ -16,11 +16,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import ckptlib as ck
 from ckptlib.errors import CkptError
+from ckptlib.models.transformer import Block, Config, causal_mask
 from ckptlib.recompute.checkpoint import checkpoint as ours
 from ckptlib.recompute.op_costs import segment_costs
 from ckptlib.recompute.policy_report import FULL, NONE, policy_report
 from ckptlib.recompute.selective import PolicyError, by_budget, by_module, by_op, selective
-from ckptlib.transformer import Block, Config, causal_mask
 
 aten = torch.ops.aten
 CONFIG = Config(layers=1, width=64, heads=4, tokens=32, vocabulary=100)

@@ -53,7 +53,7 @@ def beta(s, t):
 
 
 # %% switched off
-from ckptlib.recompute.builders import beta
+from ckptlib.planning.known_schedules import beta
 
 
 # %% for one slot, whatever s is

@@ -1,0 +1,127 @@
+"""How does a notebook start ranks with torchrun? Its function travels as source, and all files are in one folder."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import linecache
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import CkptError
+from .ending import LOOPBACK, RankError, end
+
+HEADER = """\
+from ckptlib.book.ranks import answer, begin
+
+begin()
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import ckptlib as ck
+"""
+PREFIX = "ckptlib-ranks-"
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # the last two are for Windows
+_BY_TORCHRUN = (-signal.SIGTERM, 0xC000013A)  # codes of ranks that it ended because of another; the second on Windows
+LAST_LINES = 6  # of what a dead rank wrote
+
+
+def run(fn: Callable, ranks: int = 2, seconds: float = 100, uses: Sequence[Any] = (), **arguments: Any) -> list[Any]:
+    """What `fn(**arguments)` returns on each of `ranks` processes, started by torchrun in one group.
+
+    The function travels as source text, and `uses` with it: functions and classes, of a notebook or of the library.
+    Besides these it sees `torch`, `dist`, `nn`, `F`, `Tensor`, `ck`, and what it imports itself. Arguments and answers
+    are JSON.
+    """
+    program = [HEADER, *map(known, uses), source(fn), f"answer({fn.__name__})\n"]
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    environment = {**os.environ, **LOOPBACK, "OMP_NUM_THREADS": "1", **dict.fromkeys(_TEMPORARY, str(folder))}
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, sys.path)])
+    agent = None
+    try:
+        (folder / "program.py").write_text("\n\n".join(program), encoding="utf-8")
+        asked = json.dumps({"until": time.time() + seconds, "arguments": arguments})
+        (folder / "arguments.json").write_text(asked, encoding="utf-8")
+        command = [sys.executable, "-m", "ckptlib.book.ranks", str(folder), str(ranks), str(os.getpid())]
+        with open(folder / "agent.log", "wb") as log:  # in a session of its own: Ctrl-C is for us, and we end it
+            agent = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        agent.wait(seconds)
+        return [json.loads((folder / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
+    except subprocess.TimeoutExpired:
+        raise RankError(_no_answer(folder, ranks, seconds)) from None
+    except OSError:
+        raise RankError(_dead(folder, ranks)) from None
+    finally:
+        end(agent, folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def known(thing: Any) -> str:
+    library = thing.__module__.partition(".")[0] in ("ckptlib", "torch")
+    return f"from {thing.__module__} import {thing.__name__}" if library else source(thing)
+
+
+def source(thing: Any) -> str:
+    """The text that defines a function or class, also in a notebook's cell, where `inspect` finds no class's.
+
+    >>> source(source).splitlines()[0]
+    'def source(thing: Any) -> str:'
+    """
+    inside = [inspect.unwrap(each) for each in (thing, *vars(thing).values()) if callable(each)]
+    file = next(each.__code__.co_filename for each in inside if hasattr(each, "__code__"))
+    lines = linecache.getlines(file)
+    for node in ast.walk(ast.parse("".join(lines))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == thing.__name__:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            return textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
+    raise CkptError(f"the source of {thing.__name__} is not at hand: define it in a cell or a file")
+
+
+def _no_answer(folder: Path, ranks: int, seconds: float) -> str:
+    missing = [rank for rank in range(ranks) if not (folder / f"{rank}.json").exists()]
+    said = [f"rank {rank} was here:\n{_last_lines(folder, rank)}" for rank in missing]
+    return "\n".join([f"no answer after {seconds:g} s: do all ranks call the same collectives?", *said])
+
+
+def _dead(folder: Path, ranks: int) -> str:
+    """Whose fault is it? If one ended without raising, that one's; else the first one's that raised."""
+    codes = {}
+    for path in folder.glob("failed.json"):
+        codes = {int(rank): code for rank, code in json.loads(path.read_text(encoding="utf-8")).items()}
+    raised = sorted((path.stat().st_mtime_ns, path.stem) for path in folder.glob("*.raised"))
+    loud = {int(name) for _, name in raised}
+    killed = [rank for rank, code in codes.items() if code not in _BY_TORCHRUN and rank not in loud]
+    if killed or not raised:
+        rank = min(killed or codes or [-1])
+        if rank < 0:
+            return f"torchrun did not start {ranks} ranks:\n" + _tail(_read(folder / "agent.log"))
+        code = codes[rank]
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it ended itself with code {code}"
+        return f"rank {rank} of {ranks} died: {how}\n{_last_lines(folder, rank)}".rstrip()
+    rank = int(raised[0][1])
+    return f"rank {rank} of {ranks} raised\n{_last_lines(folder, rank)}"
+
+
+def _last_lines(folder: Path, rank: int) -> str:
+    return "\n".join(_tail(_read(path)) for path in folder.glob(f"logs/*/*/{rank}/stderr.log"))
+
+
+def _read(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
+def _tail(text: str) -> str:
+    return "\n".join([line for line in text.splitlines() if line.strip()][-LAST_LINES:])

@@ -1,0 +1,1 @@
+"""What do the commands about models do? Arguments in, tables out."""

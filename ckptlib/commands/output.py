@@ -1,0 +1,25 @@
+"""What do several commands do? Draw to a file, and show on stderr how far slow work has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from ..errors import CkptError
+
+SLOW = 2  # seconds; what takes longer shows how far it has come
+
+
+def save_plot(draw: Callable[[], Any], path: str) -> None:
+    """Write the drawing to a file: SVG, PNG or PDF, by its name."""
+    try:
+        draw().save(path)
+    except (OSError, ValueError) as error:
+        raise CkptError(f"cannot draw to {path}: {error}") from None
+
+
+def bar(what: str, unit: str) -> tqdm:
+    """A counter on stderr, if stderr is a terminal, without an end: nobody knows how much there will be."""
+    return tqdm(desc=what, unit=f" {unit}", disable=None, delay=SLOW, leave=False)

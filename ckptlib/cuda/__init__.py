@@ -1,0 +1,1 @@
+"""What would a GPU have done?"""

@@ -1,0 +1,185 @@
+"""Which ops would this program run on CUDA? A context in which a CPU, or a fake CPU, dispatches those.
+
+Eager PyTorch does not run the same ops everywhere: dropout's mask, attention, the optimizer's loop and autocast's lists
+differ by device. Inside `as_cuda()` they are CUDA's, so a trace of shapes, dtypes and saved tensors is CUDA's trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.checkpoint import DefaultDeviceType
+
+from ...torch_internals import (
+    CalledDirectly,
+    FakeTensor,
+    TorchDispatchMode,
+    foreach_types,
+    including_key,
+    privateuse1_name,
+    take_away,
+)
+from ..gpus import DEFAULT, Gpu, preset
+from .autocast import Casts
+from .device_checks import OURS, UnknownOnCuda, below_autocast, register
+from .host_tensors import COPY, asks_for_overflow, copy_to, copying, is_host, run_on_host, runs_on_host
+from .optimizers import would_be_foreach
+from .stand_ins import KERNELS
+
+__all__ = ["Cuda", "UnknownOnCuda", "as_cuda", "is_host"]
+
+
+@contextlib.contextmanager
+def as_cuda(gpu: str | Gpu = DEFAULT) -> Iterator[Cuda]:
+    """Run the block's CPU tensors through the ops that `gpu` would run: `with as_cuda("a100"), tracer: ...`.
+
+    Enter it before a tracer, which then sees CUDA's ops and not how we imitate them; before or after FakeTensorMode.
+    Values stay right, except that attention's own dropout is not drawn.
+    """
+    cuda = Cuda(preset(gpu))
+    with _installed(cuda), _visited(), cuda:
+        yield cuda
+
+
+class Cuda(CalledDirectly, TorchDispatchMode):
+    """Stands below the tracer: runs what only CUDA can run, and keeps host tensors real."""
+
+    def __init__(self, gpu: Gpu):
+        super().__init__()
+        self.gpu = gpu
+        self.casts = Casts()
+        self.flipped: list[dict] = []  # parameter groups whose `foreach` we set for the step under way
+
+    def is_host(self, t: Tensor) -> bool:
+        """Whether `t` would be in the host's memory: leave its storage out of the device's."""
+        return is_host(t)
+
+    def close(self) -> None:
+        self.unflip()  # what a step that raised left behind
+        self.casts.clear()
+
+    def unflip(self) -> None:
+        while self.flipped:
+            self.flipped.pop()["foreach"] = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        with below_autocast():
+            if func is COPY and (place := copying()):
+                return copy_to(place, func, args, kwargs)
+            if runs_on_host(func, args, kwargs):
+                return run_on_host(func, args, kwargs)
+            if asks_for_overflow(func, args):
+                return 0.0
+            kernel = KERNELS.get(func)
+            return kernel(self.gpu, *args, **kwargs) if kernel else func(*args, **kwargs)
+
+
+# --- the process-wide parts: in place while some thread is in a context, and idle in the threads that are not -------
+
+_lock = threading.Lock()
+_local = threading.local()  # .stack: the contexts this thread is in
+_everywhere: list[Cuda] = []  # the contexts of all threads
+_undo: list[Callable[[], None]] = []
+
+
+def _mine() -> list[Cuda]:
+    return _local.__dict__.setdefault("stack", [])
+
+
+def _current() -> tuple[Gpu, Casts]:
+    """Of this thread, or of the newest context: the engine may lend a deep backward a thread of its own."""
+    cuda = (_mine() or _everywhere)[-1]
+    return cuda.gpu, cuda.casts
+
+
+@contextlib.contextmanager
+def _installed(cuda: Cuda) -> Iterator[None]:
+    with _lock:
+        try:
+            if not _everywhere:
+                _install()
+        except BaseException:
+            _uninstall()
+            raise
+        _everywhere.append(cuda)
+    _mine().append(cuda)
+    try:
+        yield
+    finally:
+        _mine().remove(cuda)
+        cuda.close()
+        with _lock:
+            _everywhere.remove(cuda)
+            if not _everywhere:
+                _uninstall()
+
+
+def _install() -> None:
+    _undo.extend(functools.partial(take_away, library) for library in register(_current))
+    _undo.append(register_optimizer_step_pre_hook(_before_step).remove)
+    _undo.append(register_optimizer_step_post_hook(_after_step).remove)
+    # torch.autocast("cuda") and GradScaler("cuda") ask these two module functions whether to disable themselves, and
+    # autocast ends by calling the third. A patch is the only way in; each asks the original in every other thread.
+    _patch(torch.cuda.amp.common, "amp_definitely_not_available", lambda original: not _mine() and original())
+    _patch(torch.cuda, "is_bf16_supported", lambda original, *a, **kw: bool(_mine()) or original(*a, **kw))
+    _patch(torch, "clear_autocast_cache", _clear_casts)
+    # torch.utils.checkpoint restores the autocast of its arguments' device, and takes this one for CPU tensors.
+    _undo.append(functools.partial(DefaultDeviceType.set_device_type, DefaultDeviceType.get_device_type()))
+    DefaultDeviceType.set_device_type("cuda")
+    # Fake parameters are of another type than torch.Tensor, which is all that clip_grad_norm_ asks for on a CPU.
+    foreach_types.append(FakeTensor)
+    _undo.append(lambda: foreach_types.remove(FakeTensor))
+
+
+def _uninstall() -> None:
+    while _undo:
+        _undo.pop()()
+
+
+def _patch(module: Any, name: str, replacement: Callable) -> None:
+    original = getattr(module, name)
+    setattr(module, name, functools.wraps(original)(functools.partial(replacement, original)))
+    _undo.append(lambda: setattr(module, name, original))
+
+
+def _clear_casts(original: Callable[[], None]) -> None:
+    for cuda in _mine():
+        cuda.casts.clear()
+    original()
+
+
+@contextlib.contextmanager
+def _visited() -> Iterator[None]:
+    """Let this thread's ops come by `as_cuda_paths`. Autograd hands the setting on to the threads of its backward."""
+    device = privateuse1_name()
+    before = torch.is_autocast_enabled(device)
+    torch.set_autocast_enabled(device, True)
+    try:
+        with including_key(OURS):
+            yield
+    finally:
+        torch.set_autocast_enabled(device, before)
+
+
+# --- optimizers -------------------------------------------------------------------------------------------------------
+
+
+def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+    for cuda in _mine()[-1:]:
+        for group in optimizer.param_groups:
+            if would_be_foreach(optimizer, group):
+                group["foreach"] = True
+                cuda.flipped.append(group)
+
+
+def _after_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+    for cuda in _mine()[-1:]:
+        cuda.unflip()

@@ -1,0 +1,1 @@
+"""What do CUDA kernels allocate that no dispatcher sees?"""

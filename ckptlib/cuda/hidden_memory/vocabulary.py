@@ -1,0 +1,65 @@
+"""What can a kernel hold besides its outputs, and when does it copy an input first? The rules' vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from ...tracing.events import TensorMeta
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+class Held(NamedTuple):
+    """What a CUDA kernel holds besides the tensors the trace saw. All sizes in bytes, in the order of allocation."""
+
+    before: tuple[int, ...] = ()  # allocated before its outputs, freed when it returns
+    after: tuple[int, ...] = ()  # allocated after its outputs, freed when it returns
+    unknown: str = ""  # what cannot be predicted, and why
+
+
+NOTHING = Held()
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def round_up(n: int, multiple: int) -> int:
+    return ceil_div(n, multiple) * multiple
+
+
+def accumulated(dtype: torch.dtype) -> int:
+    """Bytes of the type CUDA adds `dtype` up in: float for half and bfloat16."""
+    return 4 if dtype in HALVES else dtype.itemsize
+
+
+def is_contiguous(t: TensorMeta) -> bool:
+    expected = 1
+    for size, stride in zip(reversed(t.shape), reversed(t.stride), strict=True):
+        if size != 1 and t.numel and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def is_dense(t: TensorMeta) -> bool:
+    """Non-overlapping and dense: contiguous after some permutation of its dimensions."""
+    expected = 1
+    for stride, size in sorted((st, sz) for sz, st in zip(t.shape, t.stride, strict=True) if sz > 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def is_permuted(t: TensorMeta) -> bool:
+    """Whether an elementwise result takes its order of dimensions from `t`, and it is not the contiguous one."""
+    strides = [st for sz, st in zip(t.shape, t.stride, strict=True) if sz > 1 and st]  # 0 decides nothing
+    return strides != sorted(strides, reverse=True)
+
+
+def copies(*tensors: Any) -> tuple[int, ...]:
+    """What `.contiguous()` allocates, one copy for each tensor that needs it; None stands for a tensor not given."""
+    return tuple(t.nbytes for t in tensors if isinstance(t, TensorMeta) and t.numel and not is_contiguous(t))

@@ -1,0 +1,117 @@
+"""What would a GPU have held? A trace replayed through CUDA's allocator, with the memory only CUDA knows of added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import torch
+
+from ..tracing.events import Event, Op, Storage, Trace
+from ..tracing.timeline import Change, Mark, Timeline
+from .allocator import CUDA_RULES, AllocatorRules, Block, CachingAllocator
+from .gpus import Gpu
+from .hidden_memory.by_op import held, uses_cublas, uses_cublaslt
+
+
+@dataclass
+class Simulation:
+    """The replay's result: the allocator as the run left it, and how it got there."""
+
+    allocator: CachingAllocator
+    timeline: Timeline = field(default_factory=Timeline)
+    marks: list[Mark] = field(default_factory=list)
+    unknowns: dict[str, str] = field(default_factory=dict)  # op -> what could not be predicted, and why
+
+
+def simulate(trace: Trace, gpu: Gpu, rules: AllocatorRules = CUDA_RULES, capacity: int | None = None) -> Simulation:
+    """Replay `trace` on `gpu`. With a capacity, running out of it raises OutOfMemory at the op that would have."""
+    return _Replay(trace, gpu, CachingAllocator(rules, capacity)).run()
+
+
+class _Replay:
+    def __init__(self, trace: Trace, gpu: Gpu, allocator: CachingAllocator):
+        self.trace, self.gpu, self.allocator = trace, gpu, allocator
+        self.result = Simulation(allocator)
+        self.blocks: dict[int, Block] = {}  # storage -> its block
+        self.workspaces: set[tuple[str, str]] = set()  # those that are kept and exist already
+        self.high = 0  # most allocated since the last mark
+        self.where = ("before", -1)  # phase and op that the next change is put down to
+
+    def run(self) -> Simulation:
+        line = self.result.timeline
+        for index in self.trace.before:
+            self.alloc_storage(index)
+        line.start, line.changes = line.changes, []
+        self.allocator.reset_peak()
+        for op, events in groupby(self.trace.events, key=lambda event: event.op):
+            if op < 0:
+                self.replay(events)
+            else:
+                self.replay_op(self.trace.ops[op], list(events))
+        return self.result
+
+    def replay(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.where = (event.phase, event.op)
+            if event.kind == "alloc":
+                self.alloc_storage(event.storage)
+            elif event.kind == "free":
+                if event.storage in self.blocks:
+                    self.free(self.blocks.pop(event.storage), self.trace.storages[event.storage])
+            elif event.kind == "mark":
+                now = self.allocator
+                self.result.marks.append(Mark(event.label, now.allocated, max(self.high, now.allocated), now.reserved))
+                self.high = now.allocated
+
+    def replay_op(self, op: Op, events: list[Event]) -> None:
+        """Inside one op: temporaries that come first, outputs, other temporaries, library workspaces; then release."""
+        extra = held(op, self.gpu)
+        if extra.unknown:
+            self.result.unknowns[op.name] = extra.unknown
+        self.where = (op.phase, op.index)
+        passing = [self.alloc(nbytes, _extra(op, "temporary")) for nbytes in extra.before]
+        self.replay(events)
+        passing += [self.alloc(nbytes, _extra(op, "temporary")) for nbytes in extra.after]
+        passing += self.library_workspaces(op)
+        for block, owner in passing:
+            self.free(block, owner)
+
+    def library_workspaces(self, op: Op) -> list[tuple[Block, Storage]]:
+        """What cuBLAS keeps per handle, and cuBLASLt takes per call. Backward's thread has a handle of its own."""
+        if not uses_cublas(op):
+            return []
+        gpu, passing = self.gpu, []
+        thread = "backward" if op.phase in ("backward", "recompute") else "forward"
+        cublas = ("cuBLAS", gpu.cublas_workspace, True, True)
+        lt = ("cuBLASLt", gpu.cublaslt_workspace, uses_cublaslt(op, gpu), gpu.cublaslt_kept)
+        for library, nbytes, used, kept in (cublas, lt) if gpu.cublaslt_kept else (lt, cublas):
+            if used and nbytes and (library, thread) not in self.workspaces:
+                entry = self.alloc(nbytes, _extra(op, "workspace", f"{library} workspace, {thread} thread"))
+                if kept:
+                    self.workspaces.add((library, thread))
+                else:
+                    passing.append(entry)
+        return passing
+
+    # ---- one block --------------------------------------------------------------------------------------------------
+    def alloc_storage(self, index: int) -> None:
+        storage = self.trace.storages[index]
+        if storage.nbytes and storage.device != "host":
+            self.blocks[index], _ = self.alloc(storage.nbytes, storage)
+
+    def alloc(self, nbytes: int, owner: Storage) -> tuple[Block, Storage]:
+        block = self.allocator.malloc(nbytes, tag=owner)
+        self.result.timeline.changes.append(Change(block.size, owner, *self.where))
+        self.high = max(self.high, self.allocator.allocated)
+        return block, owner
+
+    def free(self, block: Block, owner: Storage) -> None:
+        self.allocator.free(block)
+        self.result.timeline.changes.append(Change(-block.size, owner, *self.where))
+
+
+def _extra(op: Op, category: str, name: str = "") -> Storage:
+    """Stands for memory that no tensor of the trace owns."""
+    return Storage(-1, 0, op.index, op.module, op.phase, category, (), torch.uint8, name=name or f"inside {op.name}")

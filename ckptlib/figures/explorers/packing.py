@@ -1,0 +1,113 @@
+"""What do fewer bytes cost? Saved tensors kept, in fewer bits, or on disk; bytes against the gradient's error."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import nullcontext
+from functools import cache
+from math import log10
+from typing import NamedTuple
+
+import ipywidgets as widgets
+import torch
+from torch import nn
+
+from ...recompute.packing import Packing, compress, gradient_error, offload
+from .. import styles
+from ..styles import LOOKS, WIDTH, Drawing
+
+WAYS = {"keep as it is": "", "bf16": "bf16", "int8": "int8", "host memory": "cpu", "disk": "disk"}
+FUNCTIONS = {"ReLU": nn.ReLU, "GELU": nn.GELU, "tanh": nn.Tanh}
+ROWS, FEATURES, DEEPEST = 128, 64, 16
+
+
+class Packed(NamedTuple):
+    """One step of `depth` times (Linear, activation function), measured."""
+
+    saved: int  # bytes, parameters left out
+    kept: int
+    moved_out: int
+    moved_in: int
+    errors: tuple[float, ...]  # of each layer's weight gradient, relative, the input's layer first
+
+    @property
+    def worst(self) -> float:
+        return max(self.errors)
+
+
+@cache
+def packed(way: str, depth: int, function: str) -> Packed:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layers = [m for _ in range(depth) for m in (nn.Linear(FEATURES, FEATURES), FUNCTIONS[function]())]
+        model, x = nn.Sequential(*layers), torch.randn(ROWS, FEATURES)
+    weights = {name: p for name, p in model.named_parameters() if name.endswith("weight")}
+    to = WAYS[way]
+    with tempfile.TemporaryDirectory() if to == "disk" else nullcontext() as folder:
+        # without packing there is nothing to compare: offloading keeps the gradients, and counts
+        packing: Packing = compress(to) if to in ("bf16", "int8") else offload(folder or "cpu")
+        found = gradient_error(lambda: model(x).sum(), weights, packing)
+    errors = tuple(float(f"{error:.1e}") for error in found.relative.values())
+    if not to:
+        return Packed(packing.saved, packing.saved, 0, 0, errors)
+    return Packed(packing.saved, packing.kept, packing.moved_out, packing.moved_in, errors)
+
+
+def in_words(way: str, depth: int, function: str) -> str:
+    """How much is kept, how much moves, how wrong the gradients are."""
+    found, size = packed(way, depth, function), styles.size
+    moved = found.moved_out + found.moved_in
+    share = f"{size(found.kept)} of {size(found.saved)} stay on the device, {found.kept / found.saved:.0%}"
+    travel = f"{size(moved)} move" if moved else "nothing moves"
+    worst = "the gradients are exact" if not found.worst else f"the worst gradient is off by {found.worst:.1%}"
+    return f"{share}; {travel}; {worst}."
+
+
+@styles.style()
+def packing_figure(way: str, depth: int, function: str) -> Drawing:
+    """Left: bytes saved, kept and moved. Right: each layer's gradient error."""
+    found = packed(way, depth, function)
+    figure, _ = styles.sheet(2.5)
+    left = styles.axes_at(figure, 1.15, 0.5, 2.2, 1.75)
+    bars = {
+        "saved": ("input", found.saved),
+        "kept": ("activation", found.kept),
+        "moved out": ("temporary", found.moved_out),
+        "moved back": ("temporary", found.moved_in),
+    }
+    for y, (look, nbytes) in enumerate(bars.values()):
+        styles.fill(left, look, styles.boxes((0, y - 0.36, nbytes / 1024, y + 0.36)))
+        left.annotate(f"{nbytes / 1024:,.0f}", (nbytes / 1024, y), (3, 0), textcoords="offset points", va="center")
+    left.set(xlim=(0, 2 * found.saved / 1024), ylim=(3.5, -0.5), xlabel="KiB", yticks=range(4), yticklabels=list(bars))
+    left.tick_params(axis="y", length=0)
+    right = styles.axes_at(figure, 4.75, 0.5, WIDTH - 4.95, 1.75)
+    layers = range(1, depth + 1)
+    right.set(xlim=(0.5, depth + 0.5), xticks=layers[:: 1 + depth // 9], xlabel="layer (1: next to the input)")
+    right.set(ylim=(-5, 0.2), yticks=range(-5, 1), ylabel="relative error of the gradient")
+    right.set_yticklabels(f"{10.0 ** (power + 2):g} %" for power in range(-5, 1))  # a log axis takes 0.2 s longer
+    if found.worst:
+        right.plot(layers, [log10(e) for e in found.errors], "o-", color=LOOKS["activation"].colour, markersize=4)
+    else:
+        right.text((depth + 1) / 2, -2.5, "exact: 0 in every layer", ha="center")
+    return Drawing(figure, in_words(way, depth, function))
+
+
+def packing_explorer() -> widgets.VBox:
+    """Choose how saved tensors are stored, the activation function and the depth; see bytes and errors."""
+    look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="300px")}
+    knobs = {
+        "way": widgets.Dropdown(options=list(WAYS), value="int8", description="saved tensors", **look),
+        "function": widgets.Dropdown(options=list(FUNCTIONS), description="activation function", **look),
+        "depth": widgets.IntSlider(8, min=1, max=DEEPEST, description="depth (layers)", **look),
+    }
+    figure, words = widgets.HTML(), widgets.HTML()
+
+    def draw(_: object = None) -> None:
+        chosen = {name: knob.value for name, knob in knobs.items()}
+        figure.value, words.value = packing_figure(**chosen).svg(), in_words(**chosen)
+
+    for knob in knobs.values():
+        knob.observe(draw, names="value")
+    draw()
+    first, second, third = knobs.values()
+    return widgets.VBox([widgets.HBox([first, second]), third, figure, words])

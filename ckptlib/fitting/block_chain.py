@@ -1,0 +1,134 @@
+"""What does a way to train need? Bytes and FLOPs of any schedule of a model's blocks and its head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..models.formulas import attention_again_flops, forward_flops, head_flops
+from ..planning.costs import Costs
+from ..planning.known_schedules import store_all
+from ..planning.optimal import smallest_budget
+from ..planning.schedule import BACKWARD, KEEP_ALL, KEEP_INPUT, RESTORE, Schedule, Step
+from .block_costs import measured_block, optimizer
+from .training_runs import Setting
+from .windows import Parts, together
+
+
+def recompute_each(layers: int) -> Schedule:
+    """Keep every block's input, and run each again when its turn comes: what `torch.utils.checkpoint` does.
+
+    The head, the last stage, is not run again.
+    """
+    forward = [(KEEP_INPUT, i) for i in range(layers)] + [(KEEP_ALL, layers), (BACKWARD, layers)]
+    again = [(kind, i) for i in reversed(range(layers)) for kind in (RESTORE, KEEP_ALL, BACKWARD)]
+    return Schedule(layers + 1, forward + again)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a training step needs at its fullest moment, in bytes by part; `window` tells when that is."""
+
+    batch: int
+    window: str
+    parts: Parts
+    extra: float  # FLOPs that are run again, as a fraction of all those of a step that recomputes nothing
+    schedule: Schedule  # of the blocks and, last, the head
+    selective: bool  # whether blocks that keep everything recompute their attention nevertheless
+
+    @property
+    def nbytes(self) -> int:
+        return sum(self.parts.values())
+
+
+class Chain:
+    """The model's blocks and head at one batch. Blocks of kind "selective" run attention again.
+
+    Time is in FLOPs of one sequence: it counts matrix products, backward's as twice forward's.
+    """
+
+    def __init__(self, at: Setting, kind: str):
+        self.at, self.kind, self.block, self.layers = at, kind, measured_block(at, kind), at.config.layers
+        self.adamw = optimizer(at)
+        again = attention_again_flops(at.config, fused=at.fused) if kind == "selective" else 0
+        self.ftime = (forward_flops(at.config), head_flops(at.config))
+        self.btime = (2 * self.ftime[0] + again, 2 * self.ftime[1])
+        self.plain_time = 3 * (self.layers * self.ftime[0] + self.ftime[1])
+        self.base = self.block.base + self.layers * self.block.parameters + self.adamw.state
+
+    @cached_property
+    def costs(self) -> Costs:
+        """For planning: a block's backward at its dearest, whether it was recomputed or not."""
+        dearest = max(self.block.btmp, self.block.btmp_again)
+        return self.block.costs(self.ftime, self.btime, [dearest] * self.layers)
+
+    def exact(self, schedule: Schedule) -> Costs:
+        """Of this schedule: it tells which blocks are recomputed."""
+        times = schedule.forwards()[: self.layers]
+        btmp = [self.block.btmp_again if n > 1 else self.block.btmp for n in times]
+        return self.block.costs(self.ftime, self.btime, btmp)
+
+    @cached_property
+    def after(self) -> tuple[str, Parts]:
+        """The fullest moment once the blocks are reversed, which is the same for all schedules that recompute some."""
+        deeper, state = self.block.deeper, {**dict.fromkeys(self.block.done, 0), "optimizer": self.adamw.state}
+        embedding = together(deeper(self.block.embedding, self.layers, True), state)
+        update = together(deeper(self.block.done, self.layers, True), state, self.adamw.step)
+        both = {"embedding's backward": embedding, "update": update}
+        return max(both.items(), key=lambda pair: sum(pair[1].values()))
+
+    @cached_property
+    def least(self) -> int:
+        """Bytes with which a schedule is found."""
+        return max(self.base + smallest_budget(self.costs), sum(self.after[1].values()))
+
+    def fastest_possible(self, nbytes: int) -> float:
+        """No schedule within so many bytes recomputes less, as a fraction.
+
+        When the head runs, so many blocks can have kept everything; all others kept an input at most, and run again.
+        """
+        block, kept = self.block, nbytes - self.base - self.block.x - self.block.head_xbar - self.block.head_atmp
+        blocks = min(max(kept // block.xbar, 0), self.layers)
+        time = self.layers * (self.ftime[0] + self.btime[0]) + 3 * self.ftime[1]
+        return (time + (self.layers - blocks) * self.ftime[0]) / self.plain_time - 1
+
+    def all_kept(self) -> Need:
+        return self.need(store_all(self.layers + 1))
+
+    def each_again(self) -> Need:
+        return self.need(recompute_each(self.layers))
+
+    def need(self, schedule: Schedule) -> Need:
+        cost = schedule.cost(self.exact(schedule))
+        step = next(step for step in cost.steps if step.nbytes == cost.peak)
+        window, parts = self.after
+        if max(schedule.forwards()[: self.layers]) == 1:
+            parts = {**parts, "workspace": parts["workspace"] - self.block.again}
+        if self.base + cost.peak > sum(parts.values()):
+            window, parts = self._window(step), self._parts(step, schedule, cost.steps)
+        extra = cost.time / self.plain_time - 1
+        return Need(self.at.batch, window, parts, extra, schedule, self.kind == "selective")
+
+    def _window(self, step: Step) -> str:
+        kind, stage = step.action
+        way = "backward" if kind == BACKWARD else "recomputed forward" if step.again else "forward"
+        return f"{way} of the head" if stage == self.layers else f"{way} of block {stage}"
+
+    def _parts(self, step: Step, schedule: Schedule, steps: list[Step]) -> Parts:
+        """As in the run of three blocks at the like moment; what is more since then is parameters, state, gradients of
+        blocks that were reversed since, and for the rest what is kept."""
+        (kind, stage), block = step.action, self.block
+        recomputed = schedule.forwards()[stage] > 1
+        name = {KEEP_ALL: "forward 2", BACKWARD: "backward 1" if recomputed else "backward 2"}.get(kind, "forward 1")
+        if stage == self.layers:
+            name = "head's backward" if kind == BACKWARD else "head"
+        parts = block.deeper(block.fullest[name], self.layers, False)
+        parts["optimizer"] += self.adamw.state
+        before = [s.action.stage for s in steps[: steps.index(step)] if s.action.kind == BACKWARD]
+        reversed_there = 1 if name == "backward 1" else 0
+        parts["gradients"] += (max(len(before) - 1, 0) - reversed_there) * block.parameters
+        if before and kind != BACKWARD:
+            parts["gradients"] += block.head_gradients
+            parts["workspace"] += block.gradient - block.head_gradients
+        parts["activations"] += self.base + step.nbytes - sum(parts.values())
+        return parts

@@ -1,0 +1,1 @@
+"""What is an assignment made of?"""

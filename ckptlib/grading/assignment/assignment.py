@@ -1,0 +1,183 @@
+"""What is an assignment made of? A source notebook, its probes, its key; from them the release and what to expect."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import types
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from ...errors import CkptError
+from ..tasks.probes import Task
+from .author_files import known_as_tasks, load_tasks, run_file
+from .secret_files import PRIVATE, handed_out, ignore_patterns, stays_away_from_kernels
+
+
+class Assignment:
+    """An assignment from its files' bytes, so that it can be sent to another machine."""
+
+    def __init__(self, name: str, files: dict[str, bytes]):
+        self.name, self.files = name, files
+        for needed in (f"{name}.ipynb", "tasks.py"):
+            if needed not in files:
+                raise CkptError(f"the assignment {name} has no {needed}: its source folder holds {sorted(files)}")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Assignment:
+        here, folder = Path(os.path.abspath(folder)), Path(folder).resolve()  # a link leads out of its course
+        if not folder.is_dir():
+            raise CkptError(f"{folder} is no folder: expected the source of an assignment")
+        read_here = {f"{folder.name}.ipynb", "tasks.py", "quiz.json", "visible.json", *PRIVATE}
+        found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        names = {name for name in found if name in read_here or not stays_away_from_kernels(name)}
+        if names - read_here:  # else nobody need ask nbgrader, which takes a second to import
+            names &= read_here | handed_out(folder, ignore_patterns(here))
+        return cls(folder.name, {name: (folder / name).read_bytes() for name in sorted(names)})
+
+    @classmethod
+    def beside(cls, folder: Path) -> Assignment:
+        """The source of a released, submitted or autograded copy: in solutions/ or source/ of the same course."""
+        for course in (folder, *folder.parents):
+            for source in (course / "solutions" / folder.name, course / "source" / folder.name):
+                if (source / "tasks.py").is_file():
+                    return cls.load(source)
+        raise CkptError(
+            f"the source of {folder.name} is not at hand: hidden checks run where solutions/{folder.name} is, "
+            "with the instructor or in the book's repository"
+        )
+
+    # ---- notebooks --------------------------------------------------------------------------------------------------
+    @cached_property
+    def source(self) -> nbformat.NotebookNode:
+        try:
+            return nbformat.reads(self.files[f"{self.name}.ipynb"].decode("utf-8-sig"), as_version=4)
+        except (ValueError, nbformat.ValidationError, nbformat.reader.NotJSONError) as error:
+            raise CkptError(f"{self.name}.ipynb is no notebook: {str(error)[:200]}") from None
+
+    @cached_property
+    def release(self) -> nbformat.NotebookNode:
+        """What students get, made by nbgrader's own preprocessors: once per assignment, not per submission."""
+        from nbgrader import preprocessors as pp
+
+        steps = [pp.ClearSolutions, pp.LockCells, pp.ClearOutput, pp.ClearHiddenTests, pp.ClearMarkScheme]
+        notebook = nbformat.from_dict(self.source)
+        resources: dict[str, Any] = {}
+        for step in [*steps, pp.ComputeChecksums]:
+            notebook, resources = step().preprocess(notebook, resources)
+        return notebook
+
+    @property
+    def released_files(self) -> dict[str, bytes]:
+        """What lies beside the notebook, also in a student's kernel: no notebook, and nothing that is private."""
+        return {name: raw for name, raw in self.files.items() if not stays_away_from_kernels(name)}
+
+    @cached_property
+    def graded(self) -> dict[str, str]:
+        """grade_id of each grade cell -> the name of its task; a grade cell is called check-<task>."""
+        found = {}
+        for cell in self.source.cells:
+            about = cell.metadata.get("nbgrader", {})
+            if about.get("grade") and about["grade_id"] not in self.by_hand:
+                task = about["grade_id"].removeprefix("check-")
+                if task not in self.tasks:
+                    raise CkptError(f"grade cell {about['grade_id']!r}: tasks.py has {', '.join(self.tasks)}")
+                here, there = about.get("points", 0), self.tasks[task].points
+                if here != there:
+                    raise CkptError(f"{about['grade_id']}: {here:g} points in the notebook, {there:g} in tasks.py")
+                found[about["grade_id"]] = task
+        return found
+
+    @cached_property
+    def by_hand(self) -> dict[str, float]:
+        """grade_id -> points of what a person grades, in Formgrader: answers in words, and nbgrader's task cells."""
+        found = {}
+        for cell in self.source.cells:
+            about = cell.metadata.get("nbgrader", {})
+            if (about.get("grade") and about.get("solution")) or about.get("task"):
+                if cell.cell_type == "code":  # grade cells are never run, so the others would lack what it defines
+                    raise CkptError(
+                        f"the cell {about['grade_id']!r} is code that is graded by hand, which `ckptlib grade` does "
+                        "not run: make it a Markdown cell, or an answer cell with a task of its own"
+                    )
+                found[about["grade_id"]] = float(about.get("points", 0))
+        return found
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when the questions do; a changed tolerance or message (key.py) asks nobody again."""
+        files = {name: raw for name, raw in self.released_files.items() if name != "visible.json"}  # made with the key
+        asked = [nbformat.writes(self.release), *(f"{name}:{raw!r}" for name, raw in sorted(files.items()))]
+        asked += [self._text("hidden.py")] if "hidden.py" in self.files else []
+        return hashlib.sha256("\0".join(asked).encode()).hexdigest()
+
+    # ---- tasks and what to expect -----------------------------------------------------------------------------------
+    @property
+    def tasks_py(self) -> str:
+        """The probes that grading asks: those of tasks.py, as far as hidden.py does not replace them."""
+        return "\n".join([self._text("tasks.py"), self._text("hidden.py")])
+
+    def _text(self, name: str) -> str:
+        return self.files.get(name, b"").decode("utf-8-sig")
+
+    @cached_property
+    def _module(self) -> types.ModuleType:
+        return self._loaded(self._text("hidden.py") if "hidden.py" in self.files else None)
+
+    @cached_property
+    def shown_tasks(self) -> dict[str, Task]:
+        """As students have them: without hidden.py."""
+        return self._loaded(None).check.tasks if "hidden.py" in self.files else self.tasks
+
+    def _loaded(self, hidden: str | None) -> types.ModuleType:
+        return load_tasks(self.name, self._text("tasks.py"), hidden, self._text("key.py"), self.files.get("quiz.json"))
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        return self._module.check.tasks
+
+    @cached_property
+    def reference(self) -> dict[str, Any]:
+        """The names that the source notebook's own solutions define."""
+        namespace: dict[str, Any] = {"__name__": "reference"}
+        with known_as_tasks(self._module):
+            for at, cell in enumerate(self.source.cells):
+                about = cell.metadata.get("nbgrader", {})
+                if cell.cell_type == "code" and not about.get("grade"):
+                    label = about.get("grade_id") or cell.get("id") or f"number {at + 1}"
+                    run_file(f"{self.name}.ipynb, cell {label}", cell.source, namespace)
+        return namespace
+
+    def expected(self, name: str, seeds: list[int]) -> tuple[list, list[dict]]:
+        """Encoded, for these seeds: the reference's data, and every known mistake's with its message."""
+        return self.right(name, seeds), self.known(name, seeds)
+
+    def right(self, name: str, seeds: list[int]) -> list:
+        return self.right_of(self.tasks[name], seeds)
+
+    def known(self, name: str, seeds: list[int]) -> list[dict]:
+        return self.tasks[name].known(seeds)
+
+    def right_of(self, task: Task, seeds: list[int]) -> list:
+        if missing := [name for name in task.names if name not in self.reference]:
+            names = ", ".join(missing)
+            raise CkptError(f"tasks.py has a task {task.name}, but no cell of {self.name}.ipynb defines {names}")
+        right = task.ask(tuple(self.reference[name] for name in task.names), seeds)
+        if raised := [data for data in right if isinstance(data, dict) and "raised" in data]:
+            raise CkptError(f"{self.name}: the reference of {task.name} raised {raised[0]['raised']}")
+        if task.parts and not all(isinstance(data, dict) and "dict" in data for data in right):
+            raise CkptError(f"{self.name}/tasks.py: {task.name} has parts=True, so its probe must return a dict")
+        return right
+
+    @property
+    def last_visible(self) -> dict:
+        """What the last release showed; empty if there was none, or if its file is damaged."""
+        try:
+            found = json.loads(self._text("visible.json"))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}

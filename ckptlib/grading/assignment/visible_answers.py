@@ -1,0 +1,115 @@
+"""What may everybody see? For the visible inputs: what to expect, and what each known mistake gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...errors import CkptError
+from ..tasks.data import decode
+from ..tasks.difference import Tolerance, close
+from ..tasks.probes import VISIBLE_SEED, Task
+from .assignment import Assignment
+from .author_files import slips_in
+
+DRAWS = 3  # of other inputs, for a mistake that is right on those that everybody sees
+
+
+def visible(assignment: Assignment) -> dict:
+    """The content of visible.json. Refused if a known mistake is broken, or cannot be told from the right answer."""
+    shown, before = {}, assignment.last_visible
+    for name, task in assignment.shown_tasks.items():
+        seeds = task.visible_seeds()
+        right = assignment.right_of(task, seeds)  # of a quiz, too: every letter must be there
+        if task.shown:
+            with _no_slip(assignment, task):
+                known = task.known(seeds)
+            same = {at for at, mistake in enumerate(known) if _is_right(task, mistake["data"], right)}
+            _refuse_if_never_told_apart(assignment, name, same)
+            tolerance = {"rtol": task.tolerance.rtol, "atol": task.tolerance.atol}
+            made = {"tolerance": tolerance, "expected": right, "mistakes": known}
+            shown[name] = steady(made, before.get(name), task.tolerance)
+    return shown
+
+
+# ---- known mistakes -------------------------------------------------------------------------------------------------
+@contextmanager
+def _no_slip(assignment: Assignment, task: Task) -> Iterator[None]:
+    """Around what runs known mistakes: they may fail on purpose, but not by a slip of their author's."""
+    with slips_in(f"{assignment.name}/key.py") as slips:
+        yield
+    if slips:
+        raise CkptError(
+            f"{slips[0]}. This is in a known mistake of {task.name}: whoever's answer fails like that would be told "
+            "its sentence. Is it a typing error?"
+        )
+
+
+def _refuse_if_never_told_apart(assignment: Assignment, name: str, same: set[int]) -> None:
+    """same: the mistakes that are right on the visible inputs. Grading asks with others, perhaps by another probe."""
+    task = assignment.tasks[name]
+    if "hidden.py" in assignment.files:  # it may ask something else: what was seen says nothing
+        same = set(range(len(task.mistakes)))
+    for draw in range(DRAWS):
+        seeds = [VISIBLE_SEED + 2000 + draw * task.cases + case for case in range(task.cases)]
+        right = assignment.right_of(task, seeds) if same else []
+        with _no_slip(assignment, task):
+            data = {at: task.ask(task.mistakes[at][1], seeds) for at in same}
+        same = {at for at in same if _is_right(task, data[at], right)}
+    if same:
+        message, (answer, *_) = task.mistakes[min(same)]
+        called = getattr(answer, "__name__", message)
+        within = f"rtol {task.tolerance.rtol:g}, atol {task.tolerance.atol:g}"
+        raise CkptError(
+            f"key.py: the mistake {called!r} of {name} cannot be told from the right answer ({within}): "
+            "use tolerate(), or other inputs"
+        )
+
+
+def _is_right(task: Task, data: list, right: list) -> bool:
+    if task.parts:
+        data = [_with_the_rest(mine, theirs) for mine, theirs in zip(data, right, strict=True)]
+    return task.judge(data, right, [], task.tolerance).right
+
+
+def _with_the_rest(mine: Any, theirs: Any) -> Any:
+    """A mistake about one part says None about the others: take those from the reference."""
+    if not (isinstance(mine, dict) and "dict" in mine):
+        return mine
+    told = {key: value for key, value in mine["dict"] if value is not None}
+    return {"dict": [[key, told.get(key, value)] for key, value in theirs["dict"]]}
+
+
+# ---- the same file on every machine ---------------------------------------------------------------------------------
+def steady(new: Any, old: Any, tolerance: Tolerance) -> Any:
+    """`new`, with the numbers of `old` wherever the two differ by no more than rounding.
+
+    The last bits of a sum depend on the processor. A release that is made again elsewhere keeps the numbers that it
+    has, so that a changed file means a changed answer. Whole numbers, text and shapes are compared exactly.
+    """
+    if isinstance(new, dict) and isinstance(old, dict) and new.get("dtype") != old.get("dtype"):
+        return new  # bfloat16 is sent as float32: the values alone do not tell
+    if isinstance(new, dict) and isinstance(old, dict) and "array" not in new:
+        return {key: steady(value, old.get(key), tolerance) for key, value in new.items()}
+    mine, theirs = _floats(new), _floats(old)
+    if mine is not None and theirs is not None and mine.dtype == theirs.dtype and mine.shape == theirs.shape:
+        return old if close(mine, theirs, tolerance.fitted(theirs)) else new
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        return [steady(one, other, tolerance) for one, other in zip(new, old, strict=True)]
+    return new
+
+
+def _floats(data: Any) -> np.ndarray | None:
+    """A float, a list of floats or an encoded array of floats; None if it is anything else, or damaged."""
+    if isinstance(data, float) or (isinstance(data, list) and data and all(type(number) is float for number in data)):
+        return np.array(data)
+    if not (isinstance(data, dict) and "array" in data):
+        return None
+    try:
+        values = decode(data).values
+    except CkptError:
+        return None
+    return values if values.dtype.kind == "f" else None

@@ -1,0 +1,1 @@
+"""How does an author begin an assignment, and release it to students?"""

@@ -1,0 +1,82 @@
+"""What do students get? `make exercises` answers: visible.json for each assignment, then nbgrader's release of it."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import io
+import json
+import shutil
+import sys
+from pathlib import Path, PurePosixPath
+
+from ...errors import CkptError
+from ..assignment.assignment import Assignment
+from ..assignment.secret_files import PRIVATE, handed_out, is_private
+from ..assignment.visible_answers import visible
+from ..gradebook.course_folders import Course
+
+_WOULD_RELEASE = "nbgrader would release {name} to students: first add '{name}' to c.CourseDirectory.ignore"
+
+
+def release(course: Course, name: str) -> Path:
+    """Make the assignment's visible.json and its release. The same source gives the same bytes."""
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.preprocessors import SaveCells
+
+    folder = course.path("source", ".", name)
+    _refuse_if_given_away(handed_out(folder, course.directory.ignore))
+    visible = examined(Assignment.load(folder))
+    (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
+    target = course.path("release", ".", name)
+    shutil.rmtree(target, ignore_errors=True)
+    course.directory.assignment_id = name
+    generate = GenerateAssignment(coursedir=course.directory, parent=course.app, no_database=True)
+    generate.preprocessors = [step for step in generate.preprocessors if step is not SaveCells]  # no gradebook is made
+    generate.start()
+    if not (target / f"{name}.ipynb").is_file():
+        raise CkptError(f"nbgrader made no {target / name}.ipynb")
+    files = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
+    if leaked := sorted(filter(is_private, files)):
+        shutil.rmtree(target)  # whatever the configuration said
+        raise CkptError(f"nbgrader released {', '.join(leaked)}: the release was deleted; see c.CourseDirectory.ignore")
+    return target
+
+
+def examined(assignment: Assignment) -> dict:
+    """What visible.json shall hold; an assignment that could not be graded is refused here, before students have it."""
+    with contextlib.redirect_stdout(io.StringIO()):  # what solutions print
+        _ = assignment.graded
+        return visible(assignment)
+
+
+def _refuse_if_given_away(files: set[str]) -> None:
+    """files: what nbgrader would release. An editor's backup of key.py tells as much as key.py itself."""
+    for name in sorted(filter(is_private, files)):
+        if name in PRIVATE:
+            raise CkptError(_WOULD_RELEASE.format(name=name))
+        raise CkptError(
+            f"nbgrader would release {name} to students, and by its name it is a copy of key.py, of hidden.py or of a "
+            f"notebook with its solutions. Remove it, or add '{PurePosixPath(name).name}' to c.CourseDirectory.ignore; "
+            "rename it if it is none"
+        )
+
+
+def must_be_ignored(course: Course, names: list[str]) -> None:
+    """nbgrader hands out every file of the source that no pattern of c.CourseDirectory.ignore fits."""
+    for name in names:
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in course.directory.ignore):
+            raise CkptError(_WOULD_RELEASE.format(name=name))
+
+
+def main(folder: str = ".") -> None:
+    course = Course(folder)
+    names = sorted(path.parent.name for path in course.path("source", ".", "x").parent.glob("*/tasks.py"))
+    if not names:
+        raise CkptError(f"no assignment in {course.path('source', '.', 'x').parent}")
+    for name in names:
+        print(release(course, name).relative_to(course.folder))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

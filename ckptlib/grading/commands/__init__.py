@@ -1,0 +1,1 @@
+"""What do the commands about assignments do? Arguments in, tables out."""

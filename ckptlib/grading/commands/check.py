@@ -1,0 +1,103 @@
+"""What does `ckptlib check PATH` do? Grade one exercise here and now, as an instructor would."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import CkptError
+from ..assignment.checkout import BOOK
+from ..many.light_imports import skip_grammars
+from ..notebooks import submitted_files
+from ..reports import reader_progress
+from ..sandbox import sandbox
+
+if TYPE_CHECKING:
+    from ..assignment.assignment import Assignment
+    from ..one.scoring import Result
+
+WIDTH = 100
+
+
+def check_path(args: argparse.Namespace) -> tuple[str, int]:
+    """args: path, json. Returns what to print, and the exit code."""
+    skip_grammars()
+    folder, files = _exercise(Path(args.path))
+    with ThreadPoolExecutor(1) as starting:
+        warm = starting.submit(sandbox.default)  # it imports torch, and so do we: at the same time
+        from ..assignment.assignment import Assignment
+        from ..authoring.release import examined
+        from ..one import visible_check
+        from ..one.grade_one import grade_one, job, pack
+        from ..one.scoring import score
+
+        try:
+            assignment: Assignment | None = _source(folder, BOOK, Assignment)
+            remark = ""
+        except CkptError as error:
+            assignment, remark = None, f"Only the checks that you can see: {error}."
+        warm.result()
+    if assignment is not None and folder.parent.name in ("source", "solutions"):
+        examined(assignment)  # its author's own check: whatever release would refuse is told now
+    if assignment is None:
+        result = visible_check.check(folder.name, files)
+    else:
+        seeds = {name: [secrets.randbits(48) for _ in range(task.cases)] for name, task in assignment.tasks.items()}
+        digest, bundle = pack(assignment)
+        record = json.loads(grade_one(json.dumps(job(digest, seeds, files, bundle=bundle)).encode()))
+        result = score(assignment, "", record)
+        for name, points in assignment.by_hand.items():
+            result.notes.append(f"{name!r} is graded by hand: its {points:g} points are not counted here")
+        if folder.parent.name == "exercises":  # a reader's own work, not an instructor's look at a student's
+            reader_progress.keep(folder.name, result.score, result.max_score)
+    full = not result.problem and result.score >= result.max_score
+    if args.json:
+        found = {"assignment": folder.name, "visible_only": bool(remark)} | result.as_json()
+        return json.dumps(found, indent=2), 0 if full else 1
+    return _shown(result, remark), 0 if full else 1
+
+
+def _exercise(path: Path) -> tuple[Path, dict[str, bytes]]:
+    """The exercise's folder and its files; a notebook's own name comes first among them."""
+    path = path.resolve()
+    if path.is_dir():
+        if not any(path.glob("*.ipynb")):
+            raise CkptError(f"no notebook in {path}: expected an exercise, such as exercises/01_activation_memory")
+        return path, submitted_files.read(path, "").files
+    if not path.is_file():
+        raise CkptError(f"{path} does not exist: expected an exercise's folder or notebook")
+    files = submitted_files.read(path.parent, "").files
+    if path.name not in files:
+        raise CkptError(f"{path} cannot be read")
+    others = {name: raw for name, raw in files.items() if not name.endswith(".ipynb")}
+    named = path.parent if (path.parent / "tasks.py").is_file() else path.with_suffix("")
+    return named, others | {path.name: files[path.name]}
+
+
+def _source(folder: Path, book: Path, kind: type[Assignment]) -> Assignment:
+    """The assignment's source: of the course that the folder is in, or else of the book."""
+    try:
+        return kind.beside(folder)
+    except CkptError:
+        if (book / "solutions" / folder.name / "tasks.py").is_file():
+            return kind.load(book / "solutions" / folder.name)
+        raise
+
+
+def _shown(result: Result, remark: str) -> str:
+    lines = [remark, ""] if remark else []
+    if result.problem:
+        return "\n".join([*lines, result.problem])
+    for task in result.tasks:
+        lines.append(f"{task.points:>5g} / {task.max_points:<4g} {task.name}")
+        for paragraph in task.message.splitlines():
+            lines += textwrap.wrap(paragraph, WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13)
+        if task.message and task.section:
+            lines.append(" " * 13 + f"Read again: {task.section}.")
+    lines += [f"{'Note: ' + note}" for note in [*result.notes, *result.flags]]
+    return "\n".join([*lines, f"{result.score:>5g} / {result.max_score:g}"])

@@ -1,0 +1,1 @@
+"""Where are grades kept, and everything else that a course keeps?"""

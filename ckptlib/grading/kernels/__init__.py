@@ -1,1 +1,0 @@
-"""Where does a student's code run? In kernels forked from a warm process, in worlds of their own."""

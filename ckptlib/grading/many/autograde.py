@@ -1,0 +1,219 @@
+"""How does a result reach Formgrader and the student? nbgrader's Autograde, with verdicts in place of its kernel.
+
+What costs time is done once per assignment or on the workers; for each submission this saves the scores through
+nbgrader's own preprocessors, then writes autograded/ and feedback/.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.api import Grade
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import LimitOutput
+from nbgrader.utils import parse_utc
+from traitlets import List
+
+from ...errors import CkptError
+from ..assignment.assignment import Assignment
+from ..feedback import exchange_files
+from ..feedback.exchange_files import SECRET, TIMESTAMP
+from ..feedback.page import WAITING, CellResult, Feedback, Pages, TaskResult
+from ..gradebook.course_folders import Course
+from ..gradebook.gradebook import OneGradebook
+from ..gradebook.student_rows import SaveLatePenalty, SaveScores, Sheet, Sheets, points_of
+from ..notebooks.submitted_files import Submission
+from ..one.scoring import Result, TaskScore
+from ..safe import sanitise
+
+
+class VerdictAutograde(Autograde):
+    """Autograde for submissions that have been run elsewhere."""
+
+    # Not `autograde_preprocessors`: a course's configuration of those would run the student's code, here and unguarded.
+    verdict_preprocessors = List([LimitOutput, SaveScores, SaveLatePenalty]).tag(config=True)
+
+    def __init__(self, course: Course, assignment: Assignment, gradebook: OneGradebook):
+        super().__init__(coursedir=course.directory, parent=course.app)
+        self.course, self.assignment, self.gradebook = course, assignment, gradebook
+        self.sheets = gradebook.patiently(lambda: Sheets(gradebook.db, assignment.name))
+        self.pages = Pages(assignment.release)
+        self.steps = [step(parent=self) for step in self.verdict_preprocessors]
+
+    def save(self, submission: Submission, record: dict, result: Result) -> None:
+        """Gradebook first, in one transaction; then the files, which can be made again from the journal."""
+        text = self.gradebook.patiently(lambda: self._grades(submission, record, result))
+        self._write_autograded(submission, text)
+        self._write_feedback(submission, record, result)
+
+    def has(self, student: str) -> bool:
+        """Has this student's work arrived in the gradebook and in both folders?"""
+        name = self.assignment.name
+        places = [self.course.path("autograded", student, name) / f"{name}.ipynb"]
+        places += [self.course.path("feedback", student, name) / file for file in (f"{name}.html", SECRET)]
+        if not self.gradebook.patiently(lambda: self.sheets.has_submission(student)):
+            return False
+        return all(path.is_file() for path in places)
+
+    # ---- the gradebook ----------------------------------------------------------------------------------------------
+    def _grades(self, submission: Submission, record: dict, result: Result) -> str:
+        student = submission.student
+        self.init_assignment(self.assignment.name, student)
+        sheet = self.sheets.of(student, _timestamp(submission, result))
+        name = self.assignment.name
+        about = {"student": student, "sheet": sheet, "assignment": name, "notebook": name}
+        notebook, resources = autograded(self.assignment, record, result), {"nbgrader": about}
+        for step in self.steps:
+            notebook, resources = step(notebook, resources)
+        _read_back(sheet, result, self.assignment.by_hand)
+        if result.flags:
+            sheet.notebook.flagged = True  # Formgrader's own mark; one that an instructor set is never taken away
+        return nbformat.writes(notebook) + "\n"
+
+    def read_grade(self, result: Result) -> bool:
+        """Put the grade that the gradebook holds into `result`; False where it has no submission of this student."""
+        if not self.sheets.has_submission(result.student):
+            return False
+        _read_back(self.sheets.of(result.student, None), result, self.assignment.by_hand)
+        return True
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        """The student is entered, unless the course's configuration says that all of them are known."""
+        if self.create_student:
+            self.sheets.add_student(student_id)
+        elif not self.sheets.has_student(student_id):
+            raise CkptError(f"no student {student_id!r} in the gradebook, and Autograde.create_student is off")
+
+    # ---- the files --------------------------------------------------------------------------------------------------
+    def _write_autograded(self, submission: Submission, notebook: str) -> None:
+        ours = {f"{self.assignment.name}.ipynb": notebook.encode()} | self.assignment.released_files
+        theirs = {name: raw for name, raw in submission.files.items() if not name.endswith(".ipynb")}
+        _replace_folder(self.course.path("autograded", submission.student, self.assignment.name), ours, theirs)
+        self.set_permissions(self.assignment.name, submission.student)
+
+    def _write_feedback(self, submission: Submission, record: dict, result: Result) -> None:
+        name, page = self.assignment.name, self.pages.page(feedback(record, result))
+        folder = self.course.path("feedback", result.student, name)
+        exchange_files.write(folder, name, page, submission, self.course.secret)
+
+
+def _read_back(sheet: Sheet, result: Result, by_hand: dict[str, float]) -> None:
+    """What counts: an instructor's score and comment where there are any, extra credit, the late penalty."""
+    machine = [task for task in result.tasks if task.grade_id not in by_hand]  # this is done again after a lock
+    hand = [TaskScore(name, name, 0, most, _about_hand(sheet.grades[name])) for name, most in by_hand.items()]
+    result.tasks = machine + hand
+    for task in result.tasks:
+        grade = sheet.grades[task.grade_id]
+        task.points, task.by_hand = points_of(grade), grade.manual_score is not None
+        task.extra_credit = grade.extra_credit or 0
+        cells = dict.fromkeys((task.grade_id, task.name))
+        said = [sheet.comments[cell].manual_comment for cell in cells if cell in sheet.comments]
+        task.comment = "\n".join(filter(None, said))
+    result.late_penalty = sheet.notebook.late_submission_penalty or 0
+    result.late_seconds = sheet.seconds_late
+
+
+def _about_hand(grade: Grade) -> str:
+    if grade.manual_score is not None:
+        return ""
+    return WAITING if grade.needs_manual_grade else "not answered"
+
+
+def _timestamp(submission: Submission, result: Result) -> Any:
+    raw = submission.files.get(TIMESTAMP, b"")[:100].decode(errors="replace").strip()
+    if not raw:
+        return None
+    try:
+        return parse_utc(raw)
+    except (ValueError, OverflowError, TypeError, AttributeError):
+        result.notes.append(f"timestamp.txt holds {raw!r}, which is no date: the submission counts as being in time")
+        return None
+
+
+def _replace_folder(folder: Path, ours: dict[str, bytes], theirs: dict[str, bytes]) -> None:
+    """A student's file that cannot be written beside ours, perhaps because it has the name of one, is left out."""
+    new = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    for name, raw in ours.items():
+        _write(new / name, raw)
+    for name, raw in theirs.items():
+        if name not in ours:
+            with contextlib.suppress(OSError):
+                _write(new / name, raw)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(new, folder)
+
+
+def _write(path: Path, raw: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(raw)
+
+
+# ---- what they show -------------------------------------------------------------------------------------------------
+def autograded(assignment: Assignment, record: dict, result: Result) -> nbformat.NotebookNode:
+    """The notebook as it was run; the output of each grade cell is its verdict, as nbgrader reads scores from it."""
+    notebook = nbformat.from_dict(record.get("notebook") or assignment.release)
+    scores = {task.grade_id: task for task in result.tasks}
+    stubs = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in assignment.release.cells}
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            about = cell.metadata.get("nbgrader", {})
+            answered = about.get("solution") and cell.source != stubs.get(about.get("grade_id"))
+            if "ckptlib" in cell.metadata or answered:  # the student's own words; a stub stays one, as nbgrader checks
+                cell.source = sanitise.markdown(cell.source)
+        else:
+            task = scores.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
+            outputs = record.get("cells", {}).get(cell.id, {}).get("outputs", [])
+            cell.outputs = _verdict_outputs(task) if task else [nbformat.from_dict(output) for output in outputs]
+    if said := [*(f"flagged: {flag}" for flag in result.flags), *_notes(result)]:
+        notebook.cells.insert(0, _on_top(said))
+    return notebook
+
+
+def _notes(result: Result) -> list[str]:
+    return [result.problem, *result.notes] if result.problem else list(result.notes)
+
+
+def _on_top(said: list[str]) -> nbformat.NotebookNode:
+    """What is said of the whole submission, as printed text: nothing in it is ever read as HTML."""
+    text = nbformat.v4.new_output("stream", name="stdout", text="".join(f"{sanitise.text(line)}\n" for line in said))
+    return nbformat.v4.new_code_cell("# About this submission, by ckptlib grade", id="ckptlib-notes", outputs=[text])
+
+
+def _verdict_outputs(task: TaskScore) -> list[nbformat.NotebookNode]:
+    """An error is zero, a number is partial credit, anything else full marks: see nbgrader.utils.determine_grade."""
+    make = nbformat.v4.new_output
+    message = sanitise.text(f"{task.name}: {task.message or 'right.'}")
+    if task.section and task.message:
+        message += f"\nRead again: {task.section}."
+    if task.points <= 0 < task.max_points:
+        return [make("error", ename="Missed", evalue=message, traceback=message.splitlines())]
+    said = make("stream", name="stdout", text=message + "\n")
+    if task.points >= task.max_points:
+        return [said]
+    return [said, make("execute_result", data={"text/plain": f"{task.points:g}"}, execution_count=None)]
+
+
+def feedback(record: dict, result: Result) -> Feedback:
+    tasks = [
+        TaskResult(t.name, t.points, t.max_points, t.message, t.section, t.comment, t.by_hand, t.extra_credit)
+        for t in result.tasks
+    ]
+    ran = record.get("cells", {})
+    cells = [
+        CellResult(
+            cell["id"],
+            cell["source"],
+            ran.get(cell["id"], {}).get("outputs", ()),
+            ran.get(cell["id"], {}).get("status", "ok"),
+            cell["cell_type"],
+        )
+        for cell in (record.get("notebook") or {"cells": []})["cells"]
+    ]
+    late = {"late_penalty": result.late_penalty, "late_seconds": result.late_seconds}
+    return Feedback(result.student, tasks, cells, _notes(result), result.flags, **late)

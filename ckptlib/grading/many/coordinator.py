@@ -1,0 +1,149 @@
+"""How is a whole class graded? Every submission is read, run, kept, judged, saved; any step can be the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from ...errors import CkptError
+from ..assignment.assignment import Assignment
+from ..gradebook.course_folders import Course
+from ..gradebook.journal import Journal
+from ..notebooks.submitted_files import Submission, read
+from ..one.grade_one import ENGINE, job, know, pack
+from ..one.scoring import Result, score, without_record
+from ..sandbox.limits import Limits
+from .executors import Cluster, Pool
+from .jobs import Job, work
+
+if TYPE_CHECKING:
+    from .autograde import VerdictAutograde
+
+_NO_TEXT = "the folder's name is not UTF-8, and no gradebook takes it: rename the folder and grade again"
+
+
+@dataclass
+class Coordinator:
+    """Grades one assignment of a course. One at a time: the caller holds the course's lock.
+
+    resume   leave alone what has arrived everywhere
+    """
+
+    course: Course
+    assignment: Assignment
+    crew: Pool | Cluster
+    autograde: VerdictAutograde
+    limits: Limits = field(default_factory=Limits)
+    resume: bool = False
+    tell: Callable[[str], None] = lambda text: None
+    kernels: int = 0  # submissions that were run, and not found in the journal
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.course.private / self.assignment.name)
+        self._bundle_digest, self._bundle = pack(self.assignment)
+        know(self._bundle_digest, self.assignment)
+
+    def grade(self, students: list[str]) -> Iterator[Result]:
+        """Each student's result, as soon as it has been saved: first those that need no kernel, then the others."""
+        unknown = []
+        for student in students:
+            if not _is_text(student):
+                yield without_record(self.assignment, student, _NO_TEXT, failed=True)
+                continue
+            submission = self._read(student)
+            if self.resume and (before := self._finished(submission)) is not None:
+                yield before
+            elif (record := self._known(submission)) is None or record["key"] != self._bundle_digest:
+                unknown.append(student)  # the name alone: a whole class does not fit into memory
+            else:
+                yield self._finish(submission, record)
+        for done, record in work(self.crew, map(self._job, unknown), self._bundle, self.tell):
+            yield self._arrived(done.about, done.payload["seeds"], record)
+
+    def _read(self, student: str) -> Submission:
+        return read(self.course.path("submitted", student, self.assignment.name), student)
+
+    # ---- what the journal knows -------------------------------------------------------------------------------------
+    def _known(self, submission: Submission) -> dict | None:
+        """The record of a submission that has not changed since, to questions that have not changed since."""
+        record = self.journal.answers(submission.student)
+        if record is None or record.get("about") != self._about(submission):
+            return None
+        return record
+
+    def _about(self, submission: Submission) -> list:
+        return [ENGINE, submission.digest, self.assignment.digest, asdict(self.limits)]
+
+    def _finished(self, submission: Submission) -> Result | None:
+        """What was saved, if it has arrived everywhere and nothing has changed since."""
+        found = self.journal.graded(submission.student)
+        if found is None or found["stamp"] != self._stamp(submission) or not self.autograde.has(submission.student):
+            return None
+        return Result.from_dict(found["result"])
+
+    def _stamp(self, submission: Submission) -> list:
+        when = submission.files.get("timestamp.txt", b"").hex()
+        return [*self._about(submission), self._bundle_digest, when]
+
+    # ---- from a submission to its score -----------------------------------------------------------------------------
+    def _job(self, student: str) -> Job:
+        submission = self._read(student)
+        record = self._known(submission)
+        if record is not None:  # the key has changed: the answers stand, what to expect is computed again
+            return Job(student, job(self._bundle_digest, record["seeds"], None, answers=record["answers"]), submission)
+        name, tasks = self.assignment.name, self.assignment.graded.values()
+        seeds = {
+            task: [self.course.seed(name, student, task, case) for case in range(self.assignment.tasks[task].cases)]
+            for task in tasks
+        }
+        self.kernels += 1
+        payload = job(self._bundle_digest, seeds, submission.files, limits=asdict(self.limits))
+        return Job(student, payload, submission)
+
+    def _arrived(self, submission: Submission, seeds: dict, record: dict) -> Result:
+        """Into the journal before anything else: from here on, nobody needs to be asked again."""
+        if "expected" not in record:
+            return self._zero(submission, record["problem"], record.get("failed", False))
+        known = (self._known(submission) or {}) if "engine" not in record else {}
+        about = {"about": self._about(submission), "seeds": seeds, "key": self._bundle_digest}
+        record = known | record | about
+        self.journal.keep_answers(submission.student, record)
+        return self._finish(submission, record)
+
+    def _zero(self, submission: Submission, problem: str, failed: bool) -> Result:
+        """No points, and why; but for a fault of the grader's nobody loses the grade that the gradebook holds."""
+        self.journal.forget_graded(submission.student)  # whoever resumes tries again
+        result = without_record(self.assignment, submission.student, problem, failed)
+        try:
+            if failed and self.autograde.gradebook.patiently(lambda: self.autograde.read_grade(result)):
+                result.problem = f"the grade in the gradebook stays: {problem}"[:300]
+            else:
+                self.autograde.save(Submission(submission.student, {}), {}, result)
+        except CkptError:
+            raise
+        except Exception as error:  # the name itself may be the reason: no database and no folder takes it
+            result.failed, result.problem = True, f"{problem}; it could not be saved: {error}"[:300]
+        return result
+
+    def _finish(self, submission: Submission, record: dict) -> Result:
+        result = score(self.assignment, submission.student, record)
+        result.notes[:0] = submission.notes
+        self.journal.forget_graded(submission.student)
+        try:
+            self.autograde.save(submission, record, result)
+        except CkptError:  # the gradebook, for everybody
+            raise
+        except Exception as error:  # one submission's, whatever is in it: the batch goes on
+            return self._zero(submission, f"the grader failed: {type(error).__name__}: {error}"[:300], True)
+        self.journal.keep_graded(submission.student, {"stamp": self._stamp(submission), "result": asdict(result)})
+        return result
+
+
+def _is_text(name: str) -> bool:
+    """False for a folder's name whose bytes no encoding of this system explains."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""How does all work get done when workers may die? What a dead one had is done elsewhere, and the culprit is found."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import CkptError
+from ..sandbox.sandbox import SandboxUnavailable
+from .executors import Cluster, Pool
+
+MOST_DEATHS = 3  # workers that one submission may take with it
+_MOST_FAILURES = 2
+
+
+@dataclass
+class Job:
+    """One submission on its way. `payload` is what `grade_one` gets, once it is bytes."""
+
+    student: str
+    payload: dict
+    about: Any = None  # the coordinator's own; not sent
+    deaths: int = 0
+    failures: int = 0
+    with_bundle: bool = False
+
+
+def work(
+    crew: Pool | Cluster, jobs: Iterable[Job], bundle: dict, tell: Callable[[str], None]
+) -> Iterator[tuple[Job, dict]]:
+    """Do all jobs, in any order; yields each with its record, or with {"problem": why} if nobody could do it.
+
+    At most two jobs per worker are in memory. When a worker dies, whatever was under way is suspect: those jobs are
+    done again one at a time, so that the culprit is known and takes no other with it.
+    """
+    rest, again, running = iter(jobs), deque[Job](), dict[Future, Job]()
+    while True:
+        careful = any(job.deaths for job in (*again, *running.values()))
+        while len(running) < (1 if careful else 2 * crew.size):
+            job = again.popleft() if again else next(rest, None)
+            if job is None:
+                break
+            if not _submit(crew, job, bundle, running):
+                again.append(job)
+                break
+        if not running and not again:
+            return
+        for future in wait(running, timeout=5, return_when=FIRST_COMPLETED).done:
+            job = running.pop(future)
+            done = _outcome(future, job, crew)
+            if done is not None:
+                yield job, done
+            else:
+                again.append(job)
+        if trouble := crew.trouble():
+            tell(trouble)
+
+
+def _submit(crew: Pool | Cluster, job: Job, bundle: dict, running: dict[Future, Job]) -> bool:
+    try:
+        running[crew.submit(job.payload | {"bundle": bundle if job.with_bundle else None})] = job
+    except BrokenExecutor:
+        crew.renew()
+        return False
+    except SandboxUnavailable as error:
+        raise CkptError(f"submissions cannot be isolated here: {error}") from None
+    return True
+
+
+def _outcome(future: Future, job: Job, crew: Pool | Cluster) -> dict | None:
+    """The job's record; None: it is to be tried again."""
+    try:
+        raw = future.result()
+    except CkptError:  # the assignment itself is wrong, for everybody
+        raise
+    except Exception as error:
+        return _failed(error, job, crew)
+    record = json.loads(raw)
+    if record.get("need") == "bundle":
+        job.with_bundle = True
+        return None
+    return record
+
+
+def _failed(error: Exception, job: Job, crew: Pool | Cluster) -> dict | None:
+    if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":
+        crew.renew()
+        job.deaths += 1
+        job.with_bundle = True
+        if job.deaths >= MOST_DEATHS:
+            return {"problem": f"{job.deaths} workers died while they ran this submission"}
+        return None
+    job.failures += 1
+    if job.failures > _MOST_FAILURES:
+        text = f"{type(error).__name__}: {error}".strip().splitlines()[-1]
+        return {"problem": f"the grader failed: {text}"[:300], "failed": True}
+    return None

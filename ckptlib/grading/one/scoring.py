@@ -1,0 +1,153 @@
+"""What is a submission worth, and why? Its record against the key: data against data, no kernel, no torch."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..assignment.assignment import Assignment
+from ..tasks.probes import Task
+from ..tasks.verdict import Verdict
+
+TAMPERED = "tampered kernel"
+NOT_ISOLATED = "not isolated: it could read and write what you can"
+LONGEST_ERROR = 200  # letters of what a cell raised
+
+
+@dataclass
+class TaskScore:
+    """One task. `points` is what counts: the instructor's, where `by_hand`."""
+
+    name: str
+    grade_id: str
+    points: float
+    max_points: float
+    message: str = ""
+    section: str = ""
+    missed: list[str] = field(default_factory=list)
+    by_hand: bool = False
+    extra_credit: float = 0
+    comment: str = ""
+
+
+@dataclass
+class Result:
+    """A student's score and its reason. `failed`: it was the grader that could not, and it should be tried again."""
+
+    student: str
+    tasks: list[TaskScore]
+    notes: list[str] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+    problem: str = ""
+    late_penalty: float = 0
+    late_seconds: float = 0
+    failed: bool = False
+    events: list[str] = field(default_factory=list)  # what happened while it ran; also among the notes
+
+    @property
+    def score(self) -> float:
+        return round(max(0.0, sum(t.points + t.extra_credit for t in self.tasks) - self.late_penalty), 6)
+
+    @property
+    def max_score(self) -> float:
+        return round(sum(t.max_points for t in self.tasks), 6)
+
+    @property
+    def reason(self) -> str:
+        """One line: what an instructor wants to know first."""
+        parts = [self.problem, *self.flags] if self.problem else list(self.flags)
+        missed = [task for task in self.tasks if task.points < task.max_points]
+        if not self.problem:
+            parts += [f"{t.name}: {t.message.splitlines()[0]}" if t.message else f"{t.name}: by hand" for t in missed]
+            parts += self.events[:1] if missed else []
+        if self.late_penalty:
+            parts.append(f"late: {self.late_penalty:g} points less")
+        return "; ".join(filter(None, parts)) or "every task is right"
+
+    @classmethod
+    def from_dict(cls, plain: dict) -> Result:
+        return cls(**plain | {"tasks": [TaskScore(**task) for task in plain["tasks"]]})
+
+    def as_json(self) -> dict:
+        plain = {"student": self.student, "score": self.score, "max_score": self.max_score, "reason": self.reason}
+        return (
+            plain
+            | {"flags": self.flags, "notes": self.notes, "late_penalty": self.late_penalty}
+            | {"tasks": [asdict(task) for task in self.tasks]}
+        )
+
+
+def score(assignment: Assignment, student: str, record: dict) -> Result:
+    """record: as `grade_one` returned it."""
+    result = Result(student, [], [*record["notes"], *record.get("events", [])], problem=record["problem"] or "")
+    result.events = list(record.get("events", []))
+    tampered = bool(record.get("tampering"))
+    if tampered:
+        result.flags.append(f"{TAMPERED}: {record['tampering'][0]}")
+    if not record.get("sandboxed", True):
+        result.flags.append(NOT_ISOLATED)
+    points = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader.points for cell in _grade_cells(assignment)}
+    for grade_id, name in assignment.graded.items():
+        task = assignment.tasks[name]
+        verdict = Verdict(0, result.problem) if result.problem else _verdict(task, record, tampered)
+        most = float(points[grade_id])
+        earned = round(most * verdict.share, 2)
+        section = "" if result.problem else task.section  # a file that cannot be read is no reason to read again
+        result.tasks.append(TaskScore(name, grade_id, earned, most, verdict.message, section, verdict.missed))
+    return result
+
+
+def without_record(assignment: Assignment, student: str, problem: str, failed: bool = False) -> Result:
+    """Zero points, and why: for a submission that nobody could run."""
+    record = {"notes": [], "problem": problem}
+    result = score(assignment, student, record)
+    result.failed = failed
+    return result
+
+
+def _grade_cells(assignment: Assignment) -> list[Any]:
+    return [cell for cell in assignment.source.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+
+
+def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
+    answer = record["answers"].get(task.name, {"reason": "was not asked"})
+    if missing := [name for name in task.names if name in answer.get("missing", ())]:
+        raised = _raised(record.get("cells", {}).get(task.name, {}))
+        why = f": its cell stopped with {raised}" if raised else ". Was the cell run without an error?"
+        return _lost(f"{', '.join(missing)} is not defined{why}")
+    if "reason" in answer:
+        return _lost(answer["reason"])
+    if tampered and task.peak_limit is not None:
+        return _lost("is measured in the kernel, and this kernel was tampered with")
+    if task.peak_limit is not None and (grown := answer.get("grown")) is not None and grown > task.peak_limit:
+        return _lost(f"the kernel grew by {grown:,} bytes while it ran, {task.peak_limit:,} are allowed")
+    expected = record["expected"][task.name]
+    cases = answer.get("cases")
+    if not isinstance(cases, list) or len(cases) != len(expected["right"]):
+        return _lost("the kernel answered with something that is no data")
+    try:
+        return task.judge(cases, expected["right"], expected["mistakes"], task.tolerance)
+    except Exception as error:  # a forged answer can cause any: it costs this task, never the batch
+        return _lost(f"the answer cannot be compared: {type(error).__name__}: {error}"[:300])
+
+
+def _raised(cell: dict) -> str:
+    """What an answer's cell ended with, as one short line: a student's words. "" of a blank, which only says so."""
+    errors = [output for output in cell.get("outputs", ()) if output.get("output_type") == "error"]
+    if cell.get("status") != "error" or not errors or errors[-1]["ename"] == "NotImplementedError":
+        return ""
+    text = "".join(c if c.isprintable() else " " for c in f"{errors[-1]['ename']}: {errors[-1]['evalue']}")
+    text = re.sub(r" \([^()]*, line (\d+)\)$", r" (line \1)", text)  # IPython's name for a cell differs in every run
+    return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …")
+
+
+def is_right(task: Task, answer: dict, right: list) -> bool:
+    """Would nothing be said about this answer? Then the known mistakes need not be tried."""
+    expected = {task.name: {"right": right, "mistakes": []}}
+    return _verdict(task, {"answers": {task.name: answer}, "expected": expected}, False).right
+
+
+def _lost(message: str) -> Verdict:
+    return Verdict(0, message, [message])

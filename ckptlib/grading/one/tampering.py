@@ -1,0 +1,58 @@
+"""Has the student's code tampered with its kernel? What must fail, and what must come out the same, tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..run import questions
+from ..run.run import Transcript
+from ..run.tamper_check import sample
+from ..tasks.data import decode
+from ..tasks.difference import Tolerance, difference
+
+FIRST_CHECK, LAST_CHECK = "tamper check before", "tamper check after"  # questions, asked before and after all others
+MUST_RAISE = "must-raise"  # a cell, run after all others
+_FORGERIES = ("several answers", "a forged answer", "an answer outside its question")
+
+
+def signs(seen: Transcript, nonce: str, seeds: list[int]) -> list[str]:
+    """Why this kernel seems to be tampered with; usually there is nothing.
+
+    nonce: what the failing assertion says   seeds: those of both tamper checks
+    """
+    return [*_silenced(seen, nonce), *_other_results(seen, seeds), *_forged(seen)]
+
+
+def _silenced(seen: Transcript, nonce: str) -> list[str]:
+    """An assertion that must fail. One that was never reached says nothing."""
+    cell = seen["cells"][MUST_RAISE]
+    if cell["status"] in ("skipped", "timeout", "died"):
+        return []
+    raised = [o for o in cell["outputs"] if o.get("output_type") == "error" and nonce in str(o.get("evalue"))]
+    return [] if raised and cell["status"] == "error" else ["an assertion that must fail did not"]
+
+
+def _other_results(seen: Transcript, seeds: list[int]) -> list[str]:
+    odd = []
+    for name, seed in zip((FIRST_CHECK, LAST_CHECK), seeds, strict=True):
+        found = seen["questions"][name]
+        if found["answer"] is None:
+            if found["reason"] != "wall time":
+                odd.append(f"ordinary computations could not be done in it ({found['reason']})")
+        elif text := _unlike(found["answer"], seed):
+            odd.append(f"ordinary computations have other results in it ({text})")
+    return odd
+
+
+def _unlike(answer: Any, seed: int) -> str:
+    try:
+        (found,) = answer["data"]["cases"]
+        return difference(decode(found), decode(sample(seed, questions)), Tolerance(1e-5, 1e-6))
+    except Exception as error:  # forged data can cause any
+        return f"no data: {error}"[:100]
+
+
+def _forged(seen: Transcript) -> list[str]:
+    return [
+        f"{found['reason']} to {name!r}" for name, found in seen["questions"].items() if found["reason"] in _FORGERIES
+    ]

@@ -1,1 +1,0 @@
-"""What do students and instructors read afterwards? Feedback, reports, likenesses."""

@@ -1,0 +1,196 @@
+"""What happens when a submission is run and asked? A transcript: outputs, answers, what it used, what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..sandbox import isolation
+from ..sandbox.limits import Limits
+from ..sandbox.sandbox import Sandbox, default
+from ..sandbox.unconfined import Unconfined
+from .cell_driver import Driver, Outcome
+from .failed_cell import Blame
+
+Transcript = dict[str, Any]  # plain JSON: see `run`
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell to be run."""
+
+    id: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """Code whose one answer carries `nonce`, which nobody in the kernel knew before."""
+
+    name: str
+    code: str
+    nonce: str
+
+
+def run(
+    cells: Sequence[Cell],
+    questions: Sequence[Question],
+    files: Mapping[str, bytes],
+    limits: Limits,
+    sandbox: Sandbox | Unconfined | None = None,
+) -> Transcript:
+    """Run all cells in a fresh kernel, then ask. Whatever the code does, this ends soon after `limits.wall_seconds`.
+
+    Returns {"cells": {id: {"status", "outputs", "seconds", "why"}},
+             "questions": {name: {"answer", "reason", "seconds", "rss_before", "rss_peak"}},
+             "resources": {"peak_rss", "baseline_rss", "cpu_seconds", "wall_seconds", "processes", "kernels"},
+             "events": [sentence], "sandboxed": bool, "warning": why it was not, else ""}.
+    A cell or question that takes the kernel down is left out of the next kernel; the others are run again there.
+    """
+    return _Run(cells, questions, files, limits, sandbox or default()).go()
+
+
+class _Run:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        questions: Sequence[Question],
+        files: Mapping[str, bytes],
+        limits: Limits,
+        sandbox: Sandbox | Unconfined,
+    ) -> None:
+        self._cells, self._questions, self._limits, self._sandbox = cells, questions, limits, sandbox
+        self._started = time.monotonic()
+        self._deadline = self._started + limits.wall_seconds
+        self._blame, self._last = Blame(), ""  # who is left out of the next kernel; what ran last in this one
+        skipped = {"status": "skipped", "outputs": [], "seconds": 0.0, "why": ""}
+        self.cells = {cell.id: dict(skipped) for cell in cells}
+        self.questions: dict[str, dict] = {}
+        self._files, self.events = _fitting(files, limits)
+        self.resources = {"peak_rss": 0, "baseline_rss": 0, "cpu_seconds": 0.0, "processes": 0, "kernels": 0}
+
+    def go(self) -> Transcript:
+        while not self._one_kernel():
+            if time.monotonic() > self._deadline:
+                self.events.append(f"the submission's {self._limits.wall_seconds:g} s were over: the rest was left out")
+                break
+        for question in self._questions:
+            self.questions.setdefault(question.name, _no_answer("wall time"))
+        self.resources["wall_seconds"] = time.monotonic() - self._started
+        plain = {"cells": self.cells, "questions": self.questions, "resources": self.resources, "events": self.events}
+        return {**plain, "sandboxed": self._sandbox.sandboxed, "warning": self._sandbox.warning}
+
+    def _one_kernel(self) -> bool:
+        """One kernel's life; True when nothing is left to do."""
+        self.resources["kernels"] += 1
+        driver = Driver(self._sandbox.kernel(self._limits, self._files), self._limits)
+        try:
+            ready = driver.get_ready(self._deadline)
+            if ready.fatal and time.monotonic() < self._deadline:
+                raise RuntimeError(f"a fresh kernel {ready.sentence}: is the machine out of memory?")
+            return not ready.fatal and self._all_cells(driver) and self._all_questions(driver)
+        finally:
+            self._account(driver)
+
+    def _all_cells(self, driver: Driver) -> bool:
+        self._last = ""
+        for cell in self._cells:
+            if cell.id in self._blame.culprits:
+                continue
+            if self._struck_from_behind(driver):
+                return False
+            outcome = driver.run(cell.source, self._deadline)
+            seen = {
+                "status": outcome.status,
+                "outputs": outcome.outputs,
+                "seconds": outcome.seconds,
+                "why": outcome.why,
+            }
+            self.cells[cell.id] = seen
+            if outcome.answers:
+                self._tell("an answer was shown by a cell that was not asked for one: it was not counted")
+            if outcome.fatal and not self._blame.is_guilty(self._last, outcome):
+                return False
+            if outcome.status in ("timeout", "died"):
+                self._blame.culprits.add(cell.id)  # if another kernel is needed, it need not wait for this cell again
+                self._tell(f"cell {cell.id!r} {outcome.sentence}")
+            if outcome.fatal or time.monotonic() > self._deadline:
+                return False
+            self._last = cell.id
+        return True
+
+    def _all_questions(self, driver: Driver) -> bool:
+        for question in self._questions:
+            if question.name in self.questions:
+                continue
+            if self._struck_from_behind(driver):
+                return False
+            before = driver.watchdog.open_window()
+            outcome = driver.run(question.code, self._deadline)
+            if outcome.fatal and not self._blame.is_guilty(self._last, outcome):
+                return False
+            measured = {"seconds": outcome.seconds, "rss_before": before, "rss_peak": driver.watchdog.close_window()}
+            self.questions[question.name] = _answered(question, outcome) | measured
+            if outcome.sentence:
+                self._tell(f"question {question.name!r} {outcome.sentence}")
+            if outcome.fatal or time.monotonic() > self._deadline:
+                return False
+            self._last = f"? {question.name}"
+        return True
+
+    def _struck_from_behind(self, driver: Driver) -> bool:
+        if not self._blame.struck_from_behind(self._last, driver):
+            return False
+        if self._last in self.cells:  # a question has its answer already, and is not asked again
+            self.cells[self._last] |= {"status": "died", "why": "died"}
+        self._tell(f"cell {self._last!r} ended the kernel a moment after it had run")
+        return True
+
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self.events:
+            self.events.append(sentence)
+
+    def _account(self, driver: Driver) -> None:
+        ended = driver.close() or {}
+        if driver.stray_answers:
+            self._tell("an answer came that belonged to no question: it was not counted")
+        seen, watchdog = self.resources, driver.watchdog
+        seen["cpu_seconds"] += max(ended.get("cpu", 0.0), watchdog.cpu)
+        seen["peak_rss"] = max(seen["peak_rss"], watchdog.peak, ended.get("peak", 0))
+        seen["baseline_rss"] = watchdog.baseline
+        seen["processes"] = max(seen["processes"], watchdog.processes)
+
+
+def _fitting(files: Mapping[str, bytes], limits: Limits) -> tuple[dict[str, bytes], list[str]]:
+    """The files that a sandbox can hold, and a sentence for each other one: a bad file must not stop the rest."""
+    kept: dict[str, bytes] = {}
+    events = []
+    room = limits.disk_bytes // 2
+    for name, data in files.items():
+        if not isolation.inside(name):
+            events.append(f"the file {name!r} was left out: its name leads out of the working folder")
+        elif len(data) > min(limits.file_bytes, room):
+            events.append(f"the file {name!r} was left out: {len(data)} bytes are too many")
+        else:
+            kept[name] = data
+            room -= len(data)
+    return kept, events
+
+
+def _no_answer(reason: str) -> dict:
+    return {"answer": None, "reason": reason, "seconds": 0.0, "rss_before": 0, "rss_peak": 0}
+
+
+def _answered(question: Question, outcome: Outcome) -> dict:
+    """The one answer with the right nonce, under the right request; anything else is a reason."""
+    if outcome.status in ("timeout", "died"):
+        return _no_answer(outcome.why)
+    if len(outcome.answers) > 1:
+        return _no_answer("several answers")
+    if not outcome.answers:
+        return _no_answer("error" if outcome.status == "error" else "no answer")
+    if outcome.answers[0].get("nonce") != question.nonce:
+        return _no_answer("a forged answer")
+    return _no_answer("") | {"answer": outcome.answers[0]}

@@ -1,0 +1,1 @@
+"""What may leave the sandbox? Text and images that a browser can show without running anything."""

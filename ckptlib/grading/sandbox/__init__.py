@@ -1,0 +1,1 @@
+"""Where does the code of a student run? In kernels that nobody trusts."""

@@ -1,0 +1,218 @@
+"""Who starts kernels for code that nobody trusts? A warm process under bubblewrap, one per machine or per worker.
+
+with Sandbox.start() as sandbox:
+    process = sandbox.kernel(Limits(), {"points.csv": b"1,2"})
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import contextlib
+import os
+import secrets
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from . import protocol, socket_folder, visible_system
+from .kernel_process import KernelProcess
+from .limits import Limits
+from .preload import LATER
+from .sockets import CHANNELS, connection_info, listen, open_listener
+from .unconfined import Unconfined
+
+_START_SECONDS = 120.0
+
+
+class SandboxUnavailable(RuntimeError):
+    """This machine cannot isolate a kernel; the message says what is missing."""
+
+
+class Sandbox:
+    """A warm process, or the address of one that another process started."""
+
+    sandboxed, warning = True, ""
+
+    def __init__(self, address: str, process: subprocess.Popen | None = None, lifeline: int = -1) -> None:
+        self.address, self._process, self._lifeline = address, process, lifeline
+        self._owner = os.getpid()
+
+    @classmethod
+    def start(cls, preload: Sequence[str] | None = None) -> Sandbox:
+        """Start a warm process. It ends with this process, however that ends."""
+        if not sys.platform.startswith("linux"):
+            raise SandboxUnavailable(
+                f"only Linux isolates a kernel, and this is {sys.platform}. Run here what you trust, such as your own "
+                "notebooks, and grade submissions on Linux, in a virtual machine or in WSL"
+            )
+        if shutil.which("bwrap") is None:
+            raise SandboxUnavailable("bubblewrap is missing. On Debian and Ubuntu: sudo apt-get install bubblewrap")
+        address = str(socket_folder.mine() / f"warm-{secrets.token_hex(4)}")
+        process, lifeline = _launch(address, preload)
+        sandbox = cls(address, process, lifeline)
+        atexit.register(sandbox.close)
+        return sandbox
+
+    def kernel(
+        self,
+        limits: Limits,
+        files: Mapping[str, bytes] | None = None,
+        channels: Sequence[str] = CHANNELS[:4],
+        key: str | None = None,
+    ) -> KernelProcess:
+        """Fork a kernel with these files in its working folder. Its sockets are open: a client may connect at once."""
+        sockets = Path(tempfile.mkdtemp(prefix="k", dir=socket_folder.mine()))
+        listeners = listen(f"{sockets}/s", channels)
+        key = key or secrets.token_hex(32)
+        request = {
+            "key": key,
+            "channels": list(channels),
+            "limits": limits.as_dict(),
+            "files": {name: base64.b64encode(data).decode() for name, data in (files or {}).items()},
+            "later": any(name in sys.modules for name in LATER),
+        }
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(self.address)
+            protocol.send(connection, request, tuple(s.fileno() for s in listeners.values()))
+            return KernelProcess(connection, sockets, connection_info(f"{sockets}/s", key))
+        except BaseException:
+            connection.close()
+            shutil.rmtree(sockets, ignore_errors=True)
+            raise
+        finally:
+            for listener in listeners.values():
+                listener.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The host's number of bubblewrap's outer process; None when another process started it."""
+        return self._process.pid if self._process else None
+
+    def alive(self) -> bool:
+        """Can kernels be forked? For a warm process of another process: only trying tells."""
+        if self._process is None:
+            return True
+        with contextlib.suppress(ChildProcessError):  # its end is known already
+            # Not poll(): it sees no end before the thread that waits for it has.
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return False
+
+    def close(self) -> None:
+        """End the warm process and with it all its kernels. A warm process of somebody else is left alone."""
+        if self._process is not None and self._lifeline >= 0 and self._owner == os.getpid():  # not in a forked copy
+            os.close(self._lifeline)
+            self._lifeline = -1
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            self._process.kill()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            Path(self.address).unlink(missing_ok=True)
+            atexit.unregister(self.close)
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _launch(address: str, preload: Sequence[str] | None) -> tuple[subprocess.Popen, int]:
+    """Start the warm process; what was started, and the end of a pipe whose closing ends it."""
+    read, lifeline = os.pipe()
+    pipes = [read, os.pidfd_open(os.getpid())]  # the pidfd tells of our death even if a forked copy holds the lifeline
+    try:
+        with open_listener(address) as listener:
+            arguments = [
+                "-m",
+                "ckptlib.grading.sandbox.warm_process",
+                "--listener",
+                str(listener.fileno()),
+                "--lifeline",
+            ]
+            arguments += [str(fd) for fd in pipes] + ([] if preload is None else ["--preload", *preload])
+            process = _start_and_keep(lambda: visible_system.command(arguments, pipes), [listener.fileno()], pipes)
+        _wait_until_ready(process)
+    except BaseException:
+        os.close(lifeline)
+        Path(address).unlink(missing_ok=True)
+        raise
+    finally:
+        for fd in pipes:
+            os.close(fd)
+    return process, lifeline
+
+
+def _start_and_keep(command: Callable[[], list[str]], fds: list[int], pipes: list[int]) -> subprocess.Popen:
+    """Start a command from a thread that lives as long as it: --die-with-parent means the thread, not the process."""
+    started: Future[subprocess.Popen] = Future()
+
+    def keep() -> None:
+        try:
+            process = subprocess.Popen(
+                command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[*fds, *pipes],
+            )
+            started.set_result(process)
+            process.wait()
+        except BaseException as error:
+            started.set_exception(error)
+
+    threading.Thread(target=keep, name="warm process", daemon=True).start()
+    return started.result()
+
+
+def _wait_until_ready(process: subprocess.Popen) -> list[str]:
+    said: list[str] = []
+    assert process.stdout is not None  # a pipe
+    poll = select.poll()
+    poll.register(process.stdout, select.POLLIN)
+    while poll.poll(_START_SECONDS * 1000):
+        line = process.stdout.readline().decode(errors="replace")
+        if line.startswith("ready"):
+            return line.split()[1:]
+        if not line:
+            break
+        said.append(line)
+    process.kill()
+    process.stdout.close()
+    raise SandboxUnavailable("the warm process did not start:\n" + "".join(said[-20:]))
+
+
+_starting = threading.Lock()
+_default: dict[int, Sandbox | Unconfined] = {}  # process id -> its sandbox: a forked worker must not use its parent's
+
+
+def default() -> Sandbox | Unconfined:
+    """This process's own warm process, started when first needed. Where there can be none, it warns: loudly, once."""
+    with _starting:
+        found = _default.get(os.getpid())
+        if found is None or not found.alive():
+            if found is not None:
+                found.close()
+            try:
+                found = Sandbox.start()
+            except SandboxUnavailable as why:
+                found = Unconfined(str(why))
+                warnings.warn(found.warning, RuntimeWarning, stacklevel=2)
+            _default[os.getpid()] = found
+        return found
+
+
+def use(address: str) -> Sandbox:
+    """From now on fork from the warm process at `address`, which another process on this machine has started."""
+    sandbox = _default[os.getpid()] = Sandbox(address)
+    return sandbox

@@ -1,0 +1,159 @@
+"""How does a kernel start without importing torch? It is forked from a process that has: this one.
+
+Runs under bubblewrap as `python -m ckptlib.grading.sandbox.warm_process`, never runs a student's code, and listens on
+a socket that it was given, whose path it does not see. For each connection it forks:
+
+    warm ── keeper ── kernel (pid 1 of namespaces of its own)
+
+The keeper reads the request, makes the new world, and waits for the kernel's end or the connection's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+
+from . import isolation, kernel_start, protocol
+from . import namespaces as ns
+from .limits import Limits, data_nbytes
+from .preload import LATER, PRELOAD, preload
+
+
+def own_rights_only(uid: int | None) -> None:
+    """Started by root: look at processes through a /proc of our own, then become an ordinary user for good."""
+    if uid is not None:
+        ns.mount("proc", "/proc", "proc", ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC)
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        ns.drop_capabilities()
+    ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user has reset what bubblewrap had set
+    ns.prctl(ns.PR_SET_DUMPABLE, 0)  # nobody of the same user looks into this process
+
+
+def serve(listener: socket.socket, lifelines: list[int]) -> None:
+    """Fork a keeper for every connection, until a lifeline (the worker's pipe or pidfd) says that it is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need no burial
+    asked, ask = os.pipe()  # keepers ask for LATER here
+    is_done = "torch" not in sys.modules
+    poll = select.poll()
+    for fd in (listener.fileno(), asked, *lifelines):
+        poll.register(fd, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poll.poll()}
+        if ready & set(lifelines):
+            return
+        if asked in ready:
+            os.read(asked, 4096)
+            if not is_done:
+                preload(LATER)
+            is_done = True
+        if listener.fileno() not in ready:
+            continue
+        with contextlib.suppress(OSError):  # no memory, no processes: then this one fails, and the next may not
+            connection, _ = listener.accept()
+            with connection:
+                if os.fork() == 0:
+                    listener.close()
+                    for fd in (asked, *lifelines):
+                        os.close(fd)
+                    _keep(connection, ask)
+
+
+def _keep(connection: socket.socket, ask: int) -> None:
+    """The keeper's whole life. Never returns."""
+    status = 1
+    try:
+        ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        received = protocol.receive(connection)
+        if received is not None:
+            if received[0]["later"]:
+                os.write(ask, b"1")
+            os.close(ask)
+            _keep_kernel(connection, *received)
+            status = 0
+    except BaseException:  # whatever it is, the worker must hear of it
+        with contextlib.suppress(Exception):
+            protocol.send(connection, {"failed": traceback.format_exc()})
+    finally:
+        os._exit(status)
+
+
+def _keep_kernel(connection: socket.socket, request: dict, fds: list[int]) -> None:
+    limits = Limits(**request["limits"])
+    isolation.leave()
+    trouble, report = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(trouble)
+        connection.close()
+        _become_kernel(request, limits, fds, report)
+    os.close(report)
+    for fd in fds:
+        os.close(fd)
+    pidfd = os.pidfd_open(pid)
+    protocol.send(connection, {"started": pid}, (pidfd,))
+    with open(trouble, encoding="utf-8") as file:
+        failed = file.read()  # ends when the kernel has settled in
+    protocol.send(connection, {"failed": failed} if failed else {"settled": True})
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.register(connection, select.POLLIN)
+    poll.poll()  # the worker sends nothing more: if the connection is readable, the worker is gone
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    with contextlib.suppress(OSError):
+        code = os.waitstatus_to_exitcode(status)
+        protocol.send(
+            connection, {"exit": code, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
+        )
+
+
+def _become_kernel(request: dict, limits: Limits, fds: list[int], report: int) -> None:
+    """pid 1 of the new world. Everything before `os.close(report)` is ours, everything after may be the student's."""
+    try:
+        baseline = data_nbytes()  # before /proc is another one, or none
+        isolation.settle(limits)
+        isolation.close_fds({report, *fds})
+        isolation.write_files({name: base64.b64decode(data) for name, data in request["files"].items()})
+        sys.argv = ["kernel"]
+        isolation.lock(limits, baseline)
+    except BaseException:
+        os.write(report, traceback.format_exc().encode())
+        os._exit(1)
+    os.close(report)
+    try:
+        kernel_start.start(request["key"], dict(zip(request["channels"], fds, strict=True)))
+    finally:
+        os._exit(0)
+
+
+def main() -> None:
+    """Started by sandbox.py only; see there for the arguments."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listener", type=int, required=True)
+    parser.add_argument("--lifeline", type=int, nargs=2, required=True)
+    parser.add_argument("--become", type=int, default=None)
+    parser.add_argument("--preload", nargs="*", default=PRELOAD)
+    given = parser.parse_args()
+    own_rights_only(given.become)
+    isolation.trial()
+    left_out = preload(given.preload)
+    listener = socket.socket(fileno=given.listener)
+    print("ready", *left_out, flush=True)
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 1), os.dup2(null, 2)  # nobody reads on; what goes wrong from here is reported on the connection
+    serve(listener, given.lifeline)
+
+
+if __name__ == "__main__":
+    main()

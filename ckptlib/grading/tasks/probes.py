@@ -1,0 +1,225 @@
+"""How is a task asked? One probe per task: a function from seeded inputs and an answer to plain data.
+
+The same probe runs in three places: in a notebook, on inputs that everybody sees, as the reader's check; in the
+student's kernel, on secret inputs, when a submission is graded; and outside, on the reference answer, to learn what to
+expect. `tasks.py` of an assignment holds the probes and is given to students; `key.py` is not: it adds the mistakes
+that are known, and what to say to whoever made one. Nor is `hidden.py`, if there is one: it is appended to tasks.py
+when a submission is graded, and may replace probes by others that nobody has seen.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...errors import CkptError
+from .data import decode, encode, encode_raised
+from .difference import ATOL, Tolerance
+from .inputs import Given
+from .verdict import Mistake, Verdict, judge
+
+VISIBLE_SEED = 2016  # of the checks that everybody sees; the year of Chen et al.
+
+
+class Missed(AssertionError):
+    """The check's verdict. Shown in a notebook as its message alone: the traceback would be ours, not the reader's."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).split("\n")
+
+
+class Task:
+    """One graded question: its probe, and (from key.py) how its answer is judged."""
+
+    shown = True  # whether visible.json holds what to expect
+    seen_right = "right on the inputs that you can see"
+
+    def __init__(
+        self, checks: Checks, probe: Callable, points: float, section: str, cases: int, parts: bool, names: str
+    ):
+        self.checks, self.probe, self.points, self.section = checks, probe, points, section
+        self.cases, self.parts = cases, parts
+        self.name = probe.__name__
+        self.names = names.replace(",", " ").split() or [self.name]
+        self.tolerance = Tolerance()
+        self.peak_limit: int | None = None
+        self.mistakes: list[tuple[str, tuple]] = []
+
+    # ---- written in key.py ------------------------------------------------------------------------------------------
+    def tolerate(self, rtol: float = 1e-4, atol: float = ATOL) -> None:
+        """Numbers may differ by atol + rtol * |expected|. Without an atol it is less where all numbers are tiny."""
+        self.tolerance = Tolerance(rtol, atol)
+
+    def limit_peak(self, nbytes: int) -> None:
+        """While this task is asked, the kernel may grow by so much, seen from outside it."""
+        self.peak_limit = nbytes
+
+    def mistake(self, message: str, *answers: Any) -> Callable:
+        """A known wrong answer and what it should be told. Values are given here; a function is decorated."""
+        if answers:
+            self.mistakes.append((message, answers))
+
+        def register(answer: Callable) -> Callable:
+            self.mistakes.append((message, (answer,)))
+            return answer
+
+        return register
+
+    # ---- written in hidden.py ---------------------------------------------------------------------------------------
+    def hidden(self, probe: Callable) -> Callable:
+        """Grading asks this probe instead of the one that students can read. Same answers, data of the same form."""
+        self.probe = probe
+        return probe
+
+    # ---- asked ------------------------------------------------------------------------------------------------------
+    def ask(self, answers: tuple, seeds: list[int]) -> list[Any]:
+        """The probe's data for each seed, encoded. What the answer raises is data too."""
+        return [self._ask_once(answers, seed) for seed in seeds]
+
+    def known(self, seeds: list[int]) -> list[dict]:
+        """What each known mistake gives, encoded, and its message."""
+        return [{"message": message, "data": self.ask(answers, seeds)} for message, answers in self.mistakes]
+
+    def _ask_once(self, answers: tuple, seed: int) -> Any:
+        try:
+            with as_new(), warnings.catch_warnings(action="ignore"):
+                return encode(self.probe(Given(seed), *answers))
+        except (Exception, SystemExit) as error:
+            return encode_raised(error)
+
+    def __call__(self, *answers: Any, hidden: bool = False) -> float | None:
+        """Check the answer here and now. Returns points if it is partly right, None if right; raises if wrong.
+
+        hidden: on other inputs, with the key; only where the assignment's source is at hand, as for an instructor.
+        """
+        if len(answers) != len(self.names):
+            raise CkptError(f"check.{self.name} takes {', '.join(self.names)}: {len(answers)} given")
+        verdict = self.checks.hidden_verdict(self, answers) if hidden else self._visible(answers)
+        if verdict.right:
+            print(f"{self.name}: {'right' if hidden else self.seen_right}.")
+            return None
+        text = f"{self.name}: {verdict.message}"
+        if self.section:
+            text += f"\nRead again: {self.section}."
+        if verdict.share == 0:
+            raise Missed(text)
+        print(text)
+        return round(self.points * verdict.share, 2)
+
+    def _visible(self, answers: tuple) -> Verdict:
+        seen = self.checks.visible(self.name)
+        with redirect_stderr(sys.stdout):  # nbgrader takes anything on stderr for a failure
+            got = self.ask(answers, self.visible_seeds())
+        return self.judge(got, seen["expected"], seen["mistakes"], Tolerance(**seen["tolerance"]))
+
+    def visible_seeds(self) -> list[int]:
+        return [VISIBLE_SEED + case for case in range(self.cases)]
+
+    def judge(self, got: list, expected: list, mistakes: list[dict], tolerance: Tolerance) -> Verdict:
+        """All encoded: the answer's data, the reference's, and each known mistake's with its message."""
+        known = [Mistake(m["message"], [decode(case) for case in m["data"]]) for m in mistakes]
+        return judge([decode(g) for g in got], [decode(e) for e in expected], known, tolerance, self.parts)
+
+
+class Quiz(Task):
+    """Letters. The visible check looks at their form alone: right and wrong are told when it is graded."""
+
+    shown = False
+    seen_right = "recorded"
+
+    def _visible(self, answers: tuple) -> Verdict:
+        chosen = {name: _letter(answer) for name, answer in zip(self.names, answers, strict=True)}
+        items = self.checks.quiz_items()
+        odd = [name for name, letter in chosen.items() if letter not in items[name]["choices"]]
+        if odd:
+            letters = ", ".join(items[odd[0]]["choices"])
+            return Verdict(0, f"{', '.join(odd)}: expected one letter of {letters}, such as {odd[0]} = 'b'")
+        return Verdict(1)
+
+
+NOT_ASKED = object()  # in a mistake of a quiz: it is about another question
+
+
+def _letter(answer: Any) -> str:
+    return "" if answer is None or answer is ... else str(answer).strip().strip("().").lower()
+
+
+@contextmanager
+def as_new() -> Iterator[None]:
+    """An answer may have left torch in another state: ask in the state that a new kernel has."""
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    try:
+        torch.set_default_dtype(torch.float32)
+        torch.set_grad_enabled(True)
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.autocast("cpu", enabled=False):
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(grad)
+
+
+class Checks:
+    """The probes of one assignment: `check = Checks(__file__)` in its tasks.py."""
+
+    def __init__(self, file: str):
+        self.folder = Path(file).resolve().parent
+        self.tasks: dict[str, Task] = {}
+
+    def task(
+        self, points: float, section: str = "", cases: int = 2, parts: bool = False, names: str = ""
+    ) -> Callable[[Callable], Task]:
+        """Make a probe of a function `(given, *answers) -> data`. Its name is that of the answer's variable.
+
+        names   several variables instead, as "pack, unpack"
+        cases   how many seeds it is asked with; all must come out right
+        parts   the data is a dict, and each key earns its share of the points
+        """
+
+        def register(probe: Callable) -> Task:
+            self.tasks[probe.__name__] = Task(self, probe, points, section, cases, parts, names)
+            return self.tasks[probe.__name__]
+
+        return register
+
+    def add_quiz(self, points: float, names: str, section: str = "") -> Task:
+        """Questions answered with a letter each; quiz.json holds their text, key.py nothing: the reference knows."""
+
+        def quiz(given: Given, *answers: Any) -> dict[str, str]:
+            pairs = zip(task.names, answers, strict=True)
+            return {name: _letter(answer) for name, answer in pairs if answer is not NOT_ASKED}
+
+        task = self.tasks["quiz"] = Quiz(self, quiz, points, section, 1, True, names)
+        return task
+
+    def __getattr__(self, name: str) -> Task:
+        try:
+            return self.__dict__["tasks"][name]
+        except KeyError:
+            raise AttributeError(f"there is no task {name!r} here, only {', '.join(self.tasks)}") from None
+
+    def quiz_items(self) -> dict[str, dict]:
+        from .quiz import load
+
+        return load(self.folder)
+
+    def hidden_verdict(self, task: Task, answers: tuple) -> Verdict:
+        """On secret inputs, with the key. Only an assignment has that: see `ckptlib.grading.assignment.checks`."""
+        raise CkptError("hidden checks need `from ckptlib.grading import Checks` in tasks.py")
+
+    def visible(self, task: str) -> dict:
+        """What the visible inputs should give: from visible.json, which is made from the reference at release."""
+        path = self.folder / "visible.json"
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))[task]
+        except (OSError, ValueError, KeyError) as error:
+            found = f"{path.name} is missing, damaged or older than the task {task} ({error!r})"
+        if (self.folder / "key.py").is_file():  # its author, not a student
+            raise CkptError(f"{found}: run `ckptlib release {self.folder.name}` first, it makes {path.name}")
+        raise CkptError(f"{found}: it came with the notebook; fetch the assignment again")

@@ -1,0 +1,54 @@
+"""How does a reader practise a quiz? Radio buttons, and a sentence for whichever choice was taken.
+
+The text is in the assignment's quiz.json: {"q1": {"question": …, "choices": {"a": [text, sentence], …}}, …}. Which
+choice is right stands in no file that students get; the sentences tell whoever reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ...errors import CkptError, require
+
+
+def load(path: str | Path) -> dict[str, dict]:
+    """Read quiz.json and see that every question has choices, each with its text and its sentence."""
+    path = Path(path)
+    path = path / "quiz.json" if path.is_dir() else path
+    try:
+        items = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CkptError(f"no quiz at {path}: {error}") from None
+    for name, item in items.items():
+        choices = item.get("choices", {})
+        if "question" not in item or len(choices) < 2 or not all(len(choice) == 2 for choice in choices.values()):
+            raise CkptError(f"{path.name}, {name}: expected a question, and choices as letter: [text, sentence]")
+    return items
+
+
+def practise(path: str | Path = ".") -> Any:
+    """The quiz as radio buttons; every choice answers with its sentence. Nothing is recorded or graded.
+
+    In a notebook beside its quiz.json: `quiz.practise()`. Tab moves from choice to choice, Space chooses.
+    """
+    require("book", "The quiz as radio buttons")
+    import ipywidgets as w
+
+    return w.VBox([_question(w, name, item) for name, item in load(path).items()])
+
+
+def _question(w: Any, name: str, item: dict) -> Any:
+    labels = {f"{letter}  {_plain(text)}": sentence for letter, (text, sentence) in item["choices"].items()}
+    wide = w.Layout(width="100%")
+    buttons = w.RadioButtons(options=list(labels), index=None, layout=w.Layout(width="max-content", max_width="100%"))
+    answer = w.Label(value="", layout=wide)
+    # A Label shows text as text; HTML would turn `x < 3` in a question into a tag.
+    heading = w.Label(value=f"{name}. {_plain(item['question'])}", style={"font_weight": "bold"}, layout=wide)
+    buttons.observe(lambda change: setattr(answer, "value", labels[change["new"]]), names="value")
+    return w.VBox([heading, buttons, answer], layout=w.Layout(margin="0 0 1em 0"))
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")

@@ -1,1 +1,0 @@
-"""Which ops would CUDA have run? A CPU program made to dispatch them."""

@@ -1,0 +1,156 @@
+"""What should this model recompute, to train fastest in so much memory? Profile, plan, a module ready to train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import CkptError
+from ..torch_internals import name_of
+from ..tracing.storages import version
+from .chains import Chain, find_chain, given
+from .costs import Costs
+from .execute import Run, execute
+from .optimal import LEVELS, check_budget, optimal, pareto
+from .profile import profile_stages
+from .schedule import Schedule
+
+_LIKELY = (
+    "The plan is for blocks that run one after the other, as they did when it was made. Does the model leave out "
+    "blocks, at random or for some inputs (layer drop, early exit), or run some of them under no_grad?"
+)
+_CALL = name_of("compiled_call")  # nn.Module's place for what runs when it is called: module.compile() sets it
+
+
+@dataclass
+class Plan:
+    """The fastest schedule within the budget. All bytes are the chain's: see `plan`."""
+
+    schedule: Schedule
+    costs: Costs
+    budget: int
+    module: nn.Module = field(repr=False)  # trains as the model does, within the budget
+
+    @property
+    def peak(self) -> int:
+        return self.schedule.cost(self.costs).peak
+
+    @property
+    def time(self) -> float:
+        """Seconds of one training step's forwards and backwards, as profiled."""
+        return self.schedule.cost(self.costs).time
+
+    @property
+    def slowdown(self) -> float:
+        """Time over the time of a step that recomputes nothing; 1 if no stage takes any, as FLOPs of tanh are none."""
+        plain = sum(self.costs.ftime) + sum(self.costs.btime)
+        return self.time / plain if plain else 1.0
+
+    @cached_property
+    def pareto(self) -> list[tuple[int, float]]:
+        """(budget, time): every budget at which the plan gets faster."""
+        return pareto(self.costs)
+
+
+def plan(model: nn.Module | Sequence[Callable], x: Any, budget: int, costs: Costs | None = None) -> Plan:
+    """The fastest way to train `model` on inputs like x with at most `budget` bytes for its chain.
+
+    x is what the model is called with: a tensor, a tuple of arguments, or a dict of named ones. The chain is an
+    `nn.Sequential`, a list of stages, or the model's repeated blocks, wherever they are. Counted are its input, all
+    that is kept, the current stage's input, output and temporaries, and the gradient that travels back. Not counted are
+    parameters and their gradients, what the model does outside its blocks (a block's output that it holds on to, say),
+    and the random numbers' state and buffers that a stage needs to run again as it first ran. `costs` saves profiling
+    again. A budget that cannot be met raises `BudgetTooSmall`, which knows the smallest that can.
+    """
+    check_budget(budget)  # before the model is profiled, which may take long
+    chain = find_chain(model, x)
+    costs = profile_stages(chain) if costs is None else costs
+    if costs.n != len(chain.blocks):
+        raise CkptError(f"the costs are of {costs.n} stages, the chain has {len(chain.blocks)}")
+    schedule = optimal(costs, budget, LEVELS)
+    return Plan(schedule, costs, budget, Planned(model, chain, schedule))
+
+
+class Planned(nn.Module):
+    """The model, its chain run by a schedule. It shares the model's parameters, and leaves the model as it is.
+
+    Each block runs where the model calls it, and the model gets its true output: it may use that elsewhere too, or read
+    what the block has left in its attributes, a loss of its own perhaps.
+    """
+
+    def __init__(self, model: nn.Module | Sequence[Callable], chain: Chain, schedule: Schedule):
+        super().__init__()
+        if not isinstance(model, nn.Module):
+            model = nn.ModuleList(stage for stage in model if isinstance(stage, nn.Module))
+        self.model = model
+        self.schedule, self.paths = schedule, chain.paths
+        self._blocks = tuple(chain.blocks)  # a tuple of modules is not registered: they are, above
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.paths:
+            return execute(self.schedule, self._blocks, *args, **kwargs)
+        blocks = cast(tuple[nn.Module, ...], self._blocks)  # which were found in a model, by their paths
+        row = _Row(self.schedule, blocks, self.paths)
+        with row.takes_the_calls():
+            out = self.model(*args, **kwargs)
+        row.check_complete()
+        return out
+
+
+class _Row:
+    """The blocks during one forward of the model: as the model calls each, the run through the schedule advances."""
+
+    def __init__(self, schedule: Schedule, blocks: Sequence[nn.Module], paths: Sequence[str]):
+        self.run, self.blocks, self.paths = Run(schedule), blocks, paths
+        self.own_calls = [block.__dict__.get(_CALL) for block in blocks]
+        self.called = 0
+        self.last: tuple[Tensor, int] | None = None  # what the last block returned, and its version then
+
+    @contextmanager
+    def takes_the_calls(self) -> Iterator[None]:
+        try:
+            for i, block in enumerate(self.blocks):
+                _divert(block, partial(self._take, i))
+            yield
+        finally:
+            for block, own_call in zip(self.blocks, self.own_calls, strict=True):
+                _divert(block, own_call)
+
+    def _take(self, i: int, x: Tensor, /, *args: Any, **kwargs: Any) -> Tensor:
+        """The model calls block i."""
+        block = self.blocks[i]
+        _divert(block, self.own_calls[i])
+        (stage,) = given([block], [(args, kwargs)])
+        y = self._advance(i, stage, x) if torch.is_grad_enabled() else stage(x)  # no backward, no schedule
+        _divert(block, partial(self._take, i))
+        return y
+
+    def _advance(self, i: int, stage: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        if i != self.called:
+            due = self.paths[self.called] if self.called < len(self.paths) else "none of the row"
+            raise CkptError(f"{self.paths[i]} was called where {due} was due. {_LIKELY}")
+        if i and (self.last is None or x is not self.last[0] or version(x) != self.last[1]):
+            raise CkptError(f"{self.paths[i]} was not given what {self.paths[i - 1]} returned. {_LIKELY}")
+        y = self.run.advance(stage, x)
+        self.called += 1
+        self.last = (y, version(y)) if self.called < len(self.blocks) else None
+        return y
+
+    def check_complete(self) -> None:
+        if 0 < self.called < len(self.blocks):
+            missed, last = self.paths[self.called], self.paths[self.called - 1]
+            raise CkptError(f"{missed} was not called, but {last} before it was. {_LIKELY}")
+
+
+def _divert(block: nn.Module, call: Callable | None) -> None:
+    """Calls of the block go there from now on, before any hook; None: to the block itself."""
+    if call is None:
+        block.__dict__.pop(_CALL, None)
+    else:
+        block.__dict__[_CALL] = call

@@ -1,0 +1,223 @@
+"""Which plan keeps a whole training step within a budget? Plan the chain for every budget, measure steps, bisect."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from ..cuda.allocator import CUDA_RULES, AllocatorRules
+from ..cuda.dispatch.as_cuda import as_cuda
+from ..cuda.gpus import Gpu
+from ..errors import CkptError
+from ..remember.measurement import SIMULATED, Measurement, measure
+from ..torch_internals import FakeTensorMode
+from .chains import Chain, find_chain
+from .costs import Costs
+from .known_schedules import store_all
+from .optimal import LEVELS, WORK, optimal, smallest_budget
+from .optimal_table import Table
+from .profile import Flops, profile_stages
+from .schedule import Schedule
+from .training_step import Training
+
+PLANS = 64  # to choose from, at most: bisection measures seven of them
+
+
+class Found(NamedTuple):
+    """A schedule of the chain, None for the model as it is, and the step that was run by it."""
+
+    schedule: Schedule | None
+    measured: Measurement
+
+    @property
+    def plan(self) -> Schedule:
+        """The schedule, where the step was run by one."""
+        assert self.schedule is not None
+        return self.schedule
+
+    @property
+    def peak(self) -> int:
+        return self.measured.peak
+
+
+class NoPlanFits(CkptError):
+    """Even the plan that needs the least needs `smallest` bytes."""
+
+    def __init__(self, budget: int, smallest: int):
+        text = f"no plan of this step fits in {budget:,} bytes: the most frugal one was measured to need {smallest:,}"
+        super().__init__(text)
+        self.budget, self.smallest = budget, smallest
+
+
+@dataclass
+class WholeStep:
+    """Every run builds the model anew, by `build`, so that it can be fake. `update` makes the optimizer's part of the
+    step for a model: none unless given. `tick` is called after each run."""
+
+    build: Callable[[], Training]
+    device: str
+    gpu: Gpu
+    fake: bool = False
+    rules: AllocatorRules = CUDA_RULES
+    update: Callable[[Training], Callable[[], object]] = lambda training: lambda: None
+    tick: Callable[[], object] = lambda: None
+    seen: dict[Schedule | None, Found] = field(default_factory=dict)
+
+    def run(self, schedule: Schedule | None = None) -> Found:
+        """The step, measured: by the schedule, or as the model itself does it."""
+        if schedule not in self.seen:
+            chain = self.chain if schedule else None
+
+            def setup() -> Callable[[], None]:
+                training = self.build()
+                passes, update = training.passes(chain, schedule), self.update(training)
+
+                def step() -> None:
+                    passes()
+                    update()
+
+                return step
+
+            gpu, rules = (self.gpu, self.rules) if self.device == SIMULATED else (None, None)
+            measured = measure(setup, self.device, fake=self.fake, builds=True, gpu=gpu, rules=rules)
+            self.seen[schedule] = Found(schedule, measured)
+            self.tick()
+        return self.seen[schedule]
+
+    @cached_property
+    def _looked_at(self) -> tuple[Chain, int]:
+        """The chain, and the FLOPs of a plain step. The chain's blocks are of a model that is gone with it."""
+        with self._as_measured():
+            training = self.build()
+            chain = find_chain(training.model, training.inputs)
+            with Flops() as counted:
+                training.passes()()
+        self.tick()
+        return chain, counted.total
+
+    @cached_property
+    def costs(self) -> Costs:
+        """Of the chain's stages."""
+        chain = self.chain
+        with self._as_measured():
+            return profile_stages(chain, flops=self.unit == "FLOPs")
+
+    @cached_property
+    def _with_the_rest(self) -> Costs:
+        """The chain's costs and, as one stage more, what comes after it and is never run again: a head, the loss.
+
+        Gradients of parameters come with a stage's backward and stay: they count as part of the gradient that travels
+        back. What the last stage needs was measured. If all times are 0, each forward counts as 1.
+        """
+        c, (need, stays) = self.costs.timed, self._after_the_chain()
+        own = [sum(p.nbytes for p in parameters(block) if p.requires_grad) for block in self.chain.blocks]
+        more = [stays + sum(own[i:]) for i in range(c.n + 1)]
+        dx = [*(nbytes + extra for nbytes, extra in zip(c.dx, more, strict=True)), 0]
+        given = {name: [*getattr(c, name), 0] for name in ("ftime", "btime", "x", "xbar")}
+        given |= {name: [*getattr(c, name), need] for name in ("ftmp", "btmp", "atmp")}
+        saves = {name: [*getattr(c, name), True] for name in ("saves_x", "saves_y")}
+        return Costs(**given, **saves, dx=dx, dy_at_start=False)
+
+    def _after_the_chain(self) -> tuple[int, int]:
+        """(bytes that the plain step needs between the chain's forward and its backward, those of them that stay)."""
+        measured, last = self.run().measured, self.chain.names[-1]
+        line, ops = measured.timeline, measured.trace.ops
+        where = [f"{ops[change.op].module}." if change.op >= 0 else "" for change in line.changes]
+        inside = [i for i, module in enumerate(where) if module.startswith(f"{last}.")]
+        forward = [i for i in inside if line.changes[i].phase == "forward"]
+        backward = [i for i in inside if line.changes[i].phase != "forward"]
+        if not forward or not backward:
+            return 0, 0
+        end = next((i for i in range(forward[-1] + 1, backward[0]) if line.changes[i].op >= 0), backward[0])
+        start, between = line.total(end - 1), line.totals[end : backward[0]].tolist()
+        stays = line.total(backward[0] - 1) - start - self.costs.dx[-1]
+        return max([0, *(total - start for total in between)]), max(stays, 0)
+
+    @cached_property
+    def frugal(self) -> Schedule:
+        """The plan that needs the least, if it needs what the costs say."""
+        costs = self._with_the_rest
+        return self._of_the_chain(optimal(costs, smallest_budget(costs)))
+
+    @cached_property
+    def plans(self) -> list[Schedule]:
+        """From the most frugal on, each faster than the one before and, by the costs, in need of more memory.
+
+        All are from one table, whatever budget they are wanted for. It rounds sizes up, and that does not matter: what
+        a plan really needs is measured.
+        """
+        costs = self._with_the_rest
+        room = store_all(costs.n).cost(costs).peak - costs.x[0]
+        unit = max(room // max(LEVELS, int(WORK / costs.n**3)), 1)
+        table = Table(costs, -(-room // unit), unit)
+        slowest = self.frugal.cost(self.costs.timed).time
+        best = accumulate(table.best[0, 0, costs.n - 1].tolist(), min, initial=slowest)
+        faster = [level for level, (before, time) in enumerate(pairwise(best)) if time < before]
+        some = faster[:: len(faster) // PLANS + 1]
+        return [self.frugal, *(self._of_the_chain(table.schedule(level)) for level in some)]
+
+    def _of_the_chain(self, schedule: Schedule) -> Schedule:
+        """Without the stage for the rest, which takes no time."""
+        return Schedule(self.costs.n, [action for action in schedule.actions if action.stage < self.costs.n])
+
+    @contextmanager
+    def _as_measured(self) -> Iterator[None]:
+        """The ops of the device, on fake tensors if they are wanted, but no record of them."""
+        fake = FakeTensorMode(allow_non_fake_inputs=True) if self.fake else nullcontext()
+        with as_cuda(self.gpu) if self.device == SIMULATED else nullcontext(), fake:
+            yield
+
+    @property
+    def unit(self) -> str:
+        """Of time: FLOPs where the clock of this machine tells nothing."""
+        return "FLOPs" if self.fake or self.device == SIMULATED else "s"
+
+    @property
+    def chain(self) -> Chain:
+        return self._looked_at[0]
+
+    @property
+    def flops(self) -> int:
+        """Of a step that recomputes nothing."""
+        return self._looked_at[1]
+
+    def extra(self, schedule: Schedule) -> float:
+        """What is run again: seconds as a fraction of the chain's, or FLOPs as a fraction of the whole step's."""
+        plain = sum(self.costs.ftime) + sum(self.costs.btime)
+        again = schedule.cost(self.costs).time - plain
+        whole = max(self.flops, plain) if self.unit == "FLOPs" else plain
+        return again / whole if whole else 0.0
+
+    @cached_property
+    def all_kept(self) -> Found:
+        return Found(store_all(self.costs.n), self.run().measured)
+
+    @cached_property
+    def least(self) -> Found:
+        """The step by the plan that needs the least."""
+        return self.run(self.frugal)
+
+    def within(self, nbytes: int) -> Found:
+        """The fastest plan found whose whole step needs at most so many bytes.
+
+        Memory is planned for the chain and what comes after it, and measured of the step. One need not grow with the
+        other; but bisection starts from the same plan whatever the budget, and a larger budget never makes it turn to
+        slower plans where a smaller one did not. So more memory never gives a slower plan.
+        """
+        if self.all_kept.peak <= nbytes:
+            return self.all_kept
+        fit = bisect_right(self.plans, nbytes, key=lambda plan: self.run(plan).peak)
+        if not fit:
+            raise NoPlanFits(nbytes, min(found.peak for found in self.seen.values()))
+        return self.run(self.plans[fit - 1])
+
+
+def parameters(block: object) -> list[Tensor]:
+    return list(block.parameters()) if isinstance(block, nn.Module) else []

@@ -1,0 +1,1 @@
+"""What is remembered for backward, and what else takes up memory?"""

@@ -1,0 +1,77 @@
+"""Does a reader get the same verdicts at once, without a course, and what they can without the source?"""
+
+import json
+import shutil
+
+import pytest
+from small_course import HALF, NAME, RIGHT, SQUARE, make, notebook
+
+from ckptlib.cli import main
+from ckptlib.grading.assignment.assignment import Assignment
+from ckptlib.grading.assignment.visible_answers import visible
+from ckptlib.grading.reports import reader_progress
+from ckptlib.grading.sandbox.sandbox import use
+
+
+@pytest.fixture
+def check(sandbox, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(reader_progress, "_file", lambda: tmp_path / "progress.json")
+
+    def run_command(path, *options: str) -> tuple[int, str]:
+        use(sandbox.address)
+        code = main(["check", str(path), *options])
+        return code, capsys.readouterr().out
+
+    return run_command
+
+
+def test_a_folder_and_a_notebook(check, tmp_path):
+    course = make(tmp_path / "course", {"you": RIGHT})
+    mine = course / "exercises" / NAME
+    mine.mkdir(parents=True)
+    (mine / f"{NAME}.ipynb").write_text(notebook(SQUARE))
+    shutil.copy(course / "source" / NAME / "tasks.py", mine)
+    code, out = check(mine)
+    assert code == 1
+    assert "0 / 3    double" in out and "that is the square" in out and "Read again: 1.1." in out
+    assert out.rstrip().endswith("2 / 5")
+    assert not reader_progress.seen()[NAME]["passed"]
+    code, out = check(course / "submitted/you" / NAME)
+    assert code == 0 and out.rstrip().endswith("5 / 5")
+    assert not reader_progress.seen()[NAME]["passed"], "somebody else's work"
+    (mine / f"{NAME}.ipynb").write_text(notebook(RIGHT))
+    assert check(mine / f"{NAME}.ipynb")[0] == 0
+    assert reader_progress.seen() == {NAME: {"score": 5, "max_score": 5, "passed": True}}
+    (mine / f"{NAME}.ipynb").write_text(notebook(SQUARE))
+    assert check(mine)[0] == 1
+    assert reader_progress.seen()[NAME]["passed"], "what was solved once stays solved"
+
+
+def test_without_the_source_the_visible_checks_speak(check, tmp_path):
+    course = make(tmp_path / "course", {})
+    source = course / "source" / NAME
+    alone = tmp_path / "elsewhere" / NAME
+    alone.mkdir(parents=True)
+    (alone / "visible.json").write_text(json.dumps(visible(Assignment.load(source))))
+    shutil.copy(source / "tasks.py", alone)
+    (alone / f"{NAME}.ipynb").write_text(notebook({**HALF, "double": SQUARE["double"]}))
+    code, out = check(alone)
+    assert code == 1 and out.startswith("Only the checks that you can see: the source of")
+    assert "0 / 3    double" in out and "that is the square" in out and "1 / 2    both" in out
+    assert reader_progress.seen() == {}
+
+
+def test_nothing_to_check(tmp_path, capsys):
+    assert main(["check", str(tmp_path)]) == 2
+    assert "no notebook in" in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "nowhere")]) == 2
+
+
+def test_progress_is_kept_beside_the_book_if_that_is_where_the_exercises_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader_progress, "BOOK", tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert reader_progress._file() == tmp_path / "home/.ckptlib/progress.json"
+    (tmp_path / "exercises").mkdir()
+    reader_progress.keep("01", 3, 5)
+    reader_progress.keep("01", 2, 5)
+    assert reader_progress.seen() == {"01": {"score": 3, "max_score": 5, "passed": False}}

@@ -1,0 +1,127 @@
+"""When a worker dies, are its submissions done elsewhere, and is only the culprit given up?"""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ProcessPoolExecutor
+
+import pytest
+
+from ckptlib.errors import CkptError
+from ckptlib.grading.many.executors import Cluster
+from ckptlib.grading.many.jobs import MOST_DEATHS, Job, work
+
+
+def stand_in(payload: bytes) -> bytes:
+    """For grade_one: what a submission does is its name."""
+    asked = json.loads(payload)
+    if asked["bundle"] is None and asked["name"].startswith("new"):
+        return b'{"need": "bundle"}'
+    if asked["name"].startswith("kill"):
+        os._exit(9)
+    if asked["name"].startswith("raise"):
+        raise OSError("the disk is full")
+    if asked["name"].startswith("wrong"):
+        raise CkptError("the reference raises")
+    time.sleep(0.02)
+    return json.dumps({"answer": asked["name"]}).encode()
+
+
+class Crew:
+    """A pool of two real processes that do what `stand_in` does."""
+
+    size = 2
+
+    def __init__(self):
+        self.pools, self.most = [], 0
+        self.renew()
+
+    def submit(self, payload: dict) -> Future:
+        return self.pools[-1].submit(stand_in, json.dumps(payload).encode())
+
+    def renew(self) -> None:
+        self.pools.append(ProcessPoolExecutor(2, multiprocessing.get_context("fork")))
+
+    def trouble(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        for pool in self.pools:
+            pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def crew():
+    made = Crew()
+    yield made
+    made.close()
+
+
+def done(crew: Crew, names: list[str]) -> dict[str, dict]:
+    jobs = (Job(name, {"name": name}) for name in names)
+    return {job.student: record for job, record in work(crew, jobs, {"name": "toy"}, print)}
+
+
+def test_every_job_is_done_once_and_a_bundle_is_sent_where_it_is_needed(crew):
+    names = [f"new{i}" for i in range(5)] + [f"s{i}" for i in range(20)]
+    assert done(crew, names) == {name: {"answer": name} for name in names}
+
+
+def test_only_the_culprit_is_given_up(crew):
+    names = [f"s{i}" for i in range(6)] + ["kill1"] + [f"t{i}" for i in range(6)] + ["kill2"]
+    found = done(crew, names)
+    assert set(found) == set(names)
+    assert {name for name, record in found.items() if "problem" in record} == {"kill1", "kill2"}
+    assert found["kill1"] == {"problem": f"{MOST_DEATHS} workers died while they ran this submission"}
+
+
+def test_a_grader_that_fails_says_so_and_goes_on(crew):
+    found = done(crew, ["s1", "raise1", "s2"])
+    assert found["raise1"]["failed"] and "the disk is full" in found["raise1"]["problem"]
+    assert found["s2"] == {"answer": "s2"}
+
+
+def test_an_assignment_that_is_wrong_stops_everything(crew):
+    with pytest.raises(CkptError, match="the reference raises"):
+        done(crew, ["s1", "wrong"])
+
+
+def test_few_submissions_are_in_memory_at_a_time(crew):
+    read = []
+
+    def jobs():
+        for i in range(50):
+            read.append(i)
+            yield Job(f"s{i}", {"name": f"s{i}"})
+
+    for at, _ in enumerate(work(crew, jobs(), {}, print)):
+        assert len(read) <= at + 1 + 2 * crew.size
+
+
+def test_no_scheduler_at_the_address():
+    with pytest.raises(CkptError, match="no dask scheduler at"):
+        Cluster("somewhere:1:2")
+
+
+@pytest.mark.slow
+def test_a_client_that_could_not_be_made_leaves_nothing_behind():
+    """Left half-made, it waits for 40 seconds when Python ends, and prints a traceback."""
+    code = """
+from ckptlib.errors import CkptError
+from ckptlib.grading.many.executors import Cluster
+try:
+    Cluster("somewhere:1:2")
+except CkptError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "no dask scheduler at somewhere:1:2" in done.stdout and done.stderr == ""
+
+
+def test_without_dask_it_says_which_extra_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CkptError, match=r"pip install 'ckptlib\[cluster\]'"):
+        Cluster("tcp://10.0.0.1:8786")

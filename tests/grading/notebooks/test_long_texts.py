@@ -1,0 +1,114 @@
+"""Can a text of one letter, repeated, keep the grader busy? It is read outside the sandbox, where no clock runs."""
+
+import time
+
+import pytest
+from small_release import NAME, as_bytes, cell, code, release, solved
+
+from ckptlib.grading.feedback import cell_html
+from ckptlib.grading.feedback.page import CellResult, Feedback, Pages
+from ckptlib.grading.notebooks.cell_text import without_colab
+from ckptlib.grading.notebooks.rebuild import read_submission, reassemble
+from ckptlib.grading.reports.similarity import fingerprints
+
+RELEASE = release()
+LONG, PARSED, SHOWN = 100_000, 49_000, 19_000  # letters: beyond some lengths less is done with a text
+SECONDS = 10  # of processor time; below 1 on an idle core, minutes where it grows with the square
+BEFORE = ("", "from google.colab import ", "import google.colab ", "x = drive.mount(", "'%", "def f(")
+REPEATED = [
+    " ",
+    "\n",
+    " \n",
+    "\t",
+    "'",
+    '"',
+    "\\",
+    "\\\n",
+    "(",
+    "[",
+    "{",
+    "a",
+    "0",
+    "a, ",
+    "a = ",
+    "f'{",
+    "{a[",
+    "#",
+    ";",
+    "'''\\",
+]
+REPEATED += ["%", "!", "%%", "\x0b", "\x1b[", "\x1b[1;", "`", "-", ".a", "lambda:", "*a,", "async ", "import ", "é"]
+
+
+def hostile(piece, letters):
+    """Texts that nearly match what the grader looks for."""
+    return [f"{before}{piece * (letters // len(piece))}{after}" for before in BEFORE for after in ("!", "\n")]
+
+
+def took(work):
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def test_many_spaces_after_an_import_of_colab():
+    assert took(lambda: without_colab("from google.colab import " + " " * 1500 + "!")) < 1  # it was cubic: 7 s
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", REPEATED, ids=ascii)
+def test_a_long_run_of_anything_is_rebuilt_shown_and_compared_in_no_time(piece):
+    texts = hostile(piece, SHOWN)
+
+    def rebuilt():
+        notebook = solved()
+        notebook["cells"] += [code(text) for text in hostile(piece, LONG) + hostile(piece, PARSED)[::2]]
+        cell(notebook, "area")["source"] = "import google.colab\n" + texts[1]
+        assert reassemble(read_submission({NAME: as_bytes(notebook)}, NAME), RELEASE).problem is None
+
+    def on_a_page():
+        printed = [{"output_type": "stream", "name": "stdout", "text": texts[0]}]
+        cells = [CellResult(f"extra-{i}", text, printed) for i, text in enumerate(texts)]
+        Pages(RELEASE).page(Feedback("ada", [], cells))
+
+    assert took(rebuilt) < SECONDS
+    assert took(on_a_page) < SECONDS
+    assert took(lambda: [fingerprints(text) for text in texts]) < SECONDS
+
+
+def test_what_only_colab_can_run_is_found_as_before():
+    only = [
+        "from google.colab import drive",
+        "from   google.colab.files   import   upload ,  download",
+        "from google.colab import *;  drive.mount('/content/drive') ;",
+        "import google.colab, google.colab.drive  ",
+        "got = files.upload()\t",
+        "import google.colab; files.download('x')  # why",
+    ]
+    other = ["from google.colab import x!", "import google.colabx!", "drive.mount(f())", "import google.colab; y = 1"]
+    for line in only:
+        assert without_colab(f"# google.colab\n{line}").endswith(f"\n# only in Colab: {line}")
+    for line in other:
+        assert without_colab(f"# google.colab\n{line}").endswith(f"\n{line}")
+
+
+# ---- the colours ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "source, coloured",
+    [
+        ("def f(x):", [("k", "def"), ("nf", "f")]),
+        ("from torch import nn", [("k", "from"), ("nn", "torch"), ("k", "import"), ("nn", "nn")]),
+        ("x = len(y.sum) + 1.5", [("nb", "len"), ("m", "1.5")]),
+        ("rb'a\\'b' # 'c'", [("s", "rb'a\\'b'"), ("c", "# 'c'")]),
+        ("'' + x", [("s", "''")]),
+        ('"""a "b" \n c""" + d', [("s", '"""a "b" \n c"""')]),
+        ("'no end\nreturn", [("s", "'no end"), ("k", "return")]),
+        ("'''no end\nreturn", [("s", "'''no end\nreturn")]),
+        ("a < b & c", []),
+    ],
+)
+def test_code_is_coloured_and_nothing_of_it_is_lost(source, coloured):
+    page = cell_html.code(source)
+    assert page.striptags() == " ".join(source.split()) and page.unescape().count("<span") == len(coloured)
+    for colour, text in coloured:
+        assert f'<span class="{colour}">{cell_html.escape(text)}</span>' in page

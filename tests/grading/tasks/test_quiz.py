@@ -1,0 +1,61 @@
+"""Does every choice of a quiz answer, and is no right answer given away?"""
+
+import json
+
+import pytest
+from answers import ASSIGNMENTS, ROOT
+
+from ckptlib import CkptError
+from ckptlib.grading.assignment.assignment import Assignment
+from ckptlib.grading.tasks import quiz
+
+
+@pytest.fixture(params=ASSIGNMENTS)
+def folder(request):
+    return ROOT / "solutions" / request.param
+
+
+def test_every_choice_answers_with_its_sentence(folder):
+    items = quiz.load(folder)
+    for box, item in zip(quiz.practise(folder).children, items.values(), strict=True):
+        _, buttons, answer = box.children
+        assert answer.value == "" and buttons.value is None  # nothing is chosen, nothing said
+        for option, (_, sentence) in zip(buttons.options, item["choices"].values(), strict=True):
+            buttons.value = option
+            assert answer.value == sentence
+
+
+def test_questions_and_choices_stand_in_the_notebook_too(folder):
+    text = " ".join(cell.source for cell in Assignment.load(folder).release.cells).replace("`", "")
+    for item in quiz.load(folder).values():
+        assert item["question"].replace("`", "") in text
+        for letter, (choice, _) in item["choices"].items():
+            assert f"- **{letter}** {choice}\n".replace("`", "") in text
+
+
+def test_released_files_do_not_tell_which_is_right(folder):
+    assert not {"right", "answer", "correct"} & {key for item in quiz.load(folder).values() for key in item}
+    shown = json.loads((ROOT / "exercises" / folder.name / "visible.json").read_text(encoding="utf-8"))
+    assert shown and "quiz" not in shown
+
+
+def test_the_reference_answers_every_question(folder):
+    known = Assignment.load(folder)
+    items = quiz.load(folder)
+    assert list(items) == known.tasks["quiz"].names
+    for name, item in items.items():
+        assert known.reference[name] in item["choices"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"q1": {"question": "?"}}', '{"q1": {"question": "?", "choices": {"a": ["x"]}}}']
+)
+def test_a_damaged_quiz_says_what_is_wrong(tmp_path, text):
+    (tmp_path / "quiz.json").write_text(text)
+    with pytest.raises(CkptError, match="quiz"):
+        quiz.load(tmp_path)
+
+
+def test_a_missing_quiz_says_where_it_was_looked_for(tmp_path):
+    with pytest.raises(CkptError, match="no quiz at"):
+        quiz.load(tmp_path)
