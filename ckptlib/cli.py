@@ -37,9 +37,10 @@ def measure(parser: argparse.ArgumentParser) -> Run:
     """Tell what memory a training step needs, when, and for what.
 
     TARGET is mlp, the book's model, or package.module:function: a function of yours without arguments that returns
-    (model, inputs) or (model, inputs, loss), of which forward and backward are measured; or else the step to measure,
-    itself a function without arguments. inputs is a tensor, a tuple of arguments, or a dict of named ones. Without a
-    loss, the model's output is it, or has it as output.loss.
+    (model, inputs) or (model, inputs, loss), of which forward and backward are measured; (model, inputs, loss,
+    optimizer), of which the update is measured as well; or else the step to measure, itself a function without
+    arguments. inputs is a tensor, a tuple of arguments, or a dict of named ones. Without a loss, the model's output is
+    the loss, or has it as output.loss.
     """
     parser.add_argument("target", metavar="TARGET", help="mlp, or package.module:function")
     parser.add_argument("--checkpoint", default="none", help="mlp only: none, reentrant or nonreentrant")
@@ -109,7 +110,8 @@ def fit(parser: argparse.ArgumentParser) -> Run:
     """Tell the largest batch that fits on a GPU, with nothing, attention or whole blocks recomputed.
 
     MODEL is a name, or package.module:function: a function of yours with a parameter called batch that returns
-    (model, inputs) or (model, inputs, loss), as for measure. AdamW is added, and nothing is allocated.
+    (model, inputs) or (model, inputs, loss), as for measure. AdamW is added, unless an optimizer is returned as well.
+    Nothing is allocated.
     """
     parser.add_argument("model", metavar="MODEL", help="gpt2-xl, llama3-8b, ..., or package.module:function")
     parser.add_argument("--gpu", default="80GiB", help="80GiB, 80GB, bytes, or a card such as h100")

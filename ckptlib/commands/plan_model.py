@@ -12,9 +12,10 @@ import torch
 
 from ..planning.costs import Costs
 from ..planning.nested_checkpoints import Calls, brackets, nested_calls
+from ..planning.plan import planned
 from ..planning.schedule import KEEP_INPUT, LEGEND, Schedule
-from ..planning.training_step import Training
 from ..planning.whole_step import Found, NoPlanFits, WholeStep
+from ..remember.training_step import Training
 from ..tables import Table, mib
 from .measure import chosen_gpu
 from .output import bar, save_plot
@@ -140,7 +141,7 @@ def _trains_the_same(training: Training, whole: WholeStep, schedule: Schedule) -
     training.model.zero_grad()
     state = {name: t.clone() for name, t in training.model.state_dict().items() if isinstance(t, torch.Tensor)}
     with torch.random.fork_rng():
-        for steps in (training.passes(), training.passes(whole.chain, schedule)):
+        for steps in (training.passes(), training.passes(planned(training.model, whole.chain, schedule))):
             torch.manual_seed(0)
             steps()
             gradients.append([p.grad for p in training.model.parameters()])

@@ -15,17 +15,16 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import CkptError, OwnCodeFailed
-from ..planning.training_step import Training
+from ..remember.training_step import FORMS, Training, handed_in, required
 from ..torch_internals import DataDependentOutputException, DynamicOutputShapeException, name_of
 from ..tracing.storages import tensors_in
 
 BATCH = "batch"  # the parameter of your function that `ckptlib fit` tries numbers for
 HERE = os.path.join(str(Path(__file__).resolve().parents[1]), "")
 TORCH = os.path.join(str(Path(torch.__file__).resolve().parent), "")
-WANTED = "return (model, inputs) or (model, inputs, loss)"
 
 
 class Target:
@@ -45,26 +44,18 @@ class Target:
             return self.function(**given)
 
     def training(self, **given: object) -> Training:
-        """(model, inputs) or (model, inputs, loss), which is what can be planned for."""
-        made = self.build(**given)
-        if _is_step(made):
+        """The model with its inputs, which is what can be planned for."""
+        handed = handed_in(self.build(**given), self.text)
+        if handed.training is None:
             raise CkptError(
                 f"{self.text} returned a function, which can be measured but not looked into. "
-                f"To plan, it must {WANTED}: we make the step"
+                f"To plan, it must {FORMS}: we make the step"
             )
-        return self._training(made)
+        return handed.training
 
     def step(self) -> Callable[[], object]:
-        """The step to measure: the function that was returned, or forward and backward of the model that was."""
-        made = self.build()
-        return self._guarded(made if _is_step(made) else self._training(made).passes())
-
-    def _guarded(self, step: Callable[[], object]) -> Callable[[], object]:
-        if inspect.isgeneratorfunction(step) or inspect.iscoroutinefunction(step):
-            raise CkptError(f"the step of {self.text} makes a generator or a coroutine: return a function that runs")
-        names = _required(inspect.signature(step).parameters)
-        if names:
-            raise CkptError(f"the step of {self.text} needs arguments ({', '.join(names)}): expected one without any")
+        """The step to measure, whose errors are told by where in your code they are."""
+        step = handed_in(self.build(), self.text).run
 
         def run() -> object:
             with own_code(f"the step of {self.text} failed"):
@@ -72,54 +63,14 @@ class Target:
 
         return run
 
-    def _training(self, made: Any) -> Training:
-        if not isinstance(made, tuple) or len(made) not in (2, 3):
-            hint = "The likeliest mistake: it runs the step itself, instead of returning a function that does"
-            if isinstance(made, nn.Module):
-                hint = f"A model alone cannot be run: {WANTED}"
-            found = f"a tuple of {len(made)}" if isinstance(made, tuple) else type(made).__name__
-            raise CkptError(
-                f"{self.text} returned {found}, expected a function: the step to measure; or (model, inputs), or "
-                f"(model, inputs, loss). {hint}"
-            )
-        model, inputs, loss = (*made, None)[:3]
-        if isinstance(model, (list, nn.ModuleList)):
-            model = nn.Sequential(*(stage if isinstance(stage, nn.Module) else _Function(stage) for stage in model))
-        if not isinstance(model, nn.Module):
-            raise CkptError(f"{self.text} returned {type(model).__name__} for a model, expected an nn.Module: {WANTED}")
-        if loss is not None and not callable(loss):
-            hint = " Was it called already?" if isinstance(loss, Tensor) else ""
-            raise CkptError(f"{self.text} returned {type(loss).__name__} for a loss, expected a function.{hint}")
-        return Training(model, inputs, loss)
-
     def _refuse_missing_arguments(self, given: dict) -> None:
-        names = [name for name in _required(self.parameters) if name not in given]
+        names = [name for name in required(self.parameters) if name not in given]
         if names == [BATCH]:
             name = self.function.__name__
             raise CkptError(f"{self.text} needs a batch: give it a default, as in def {name}(batch=8)")
         if names:
             example = f"def build(): return {self.function.__name__}({', '.join(f'{name}=...' for name in names)})"
             raise CkptError(f"{self.text} needs arguments ({', '.join(names)}). Write one without any: {example}")
-
-
-class _Function(nn.Module):
-    """A stage that is a function and no module."""
-
-    def __init__(self, function: Callable[[Tensor], Tensor]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
-
-
-def _is_step(made: Any) -> bool:
-    return callable(made) and not isinstance(made, nn.Module)
-
-
-def _required(parameters: Any) -> list[str]:
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [p.name for p in parameters.values() if p.default is p.empty and p.kind not in kinds]
 
 
 # ---- finding it -----------------------------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from tqdm.auto import tqdm
 from ..cuda.memory_sizes import capacity
 from ..cuda.simulate import simulate
 from ..errors import CkptError
-from ..planning.chains import Chain, call_of
+from ..planning.chains import Chain
 from ..planning.costs import Costs
 from ..planning.known_schedules import store_all
 from ..planning.schedule import BACKWARD, KEEP_ALL, KEEP_INPUT, RESTORE, Schedule
-from ..planning.training_step import Training
 from ..planning.whole_step import Found, NoPlanFits, WholeStep
 from ..remember.measurement import SIMULATED, Measurement
+from ..remember.training_step import Training, call_of
 from ..torch_internals import tree_map
 from ..tracing.storages import tensors_in
 from .answers import Fit, Fits
@@ -54,7 +54,8 @@ def fits_own(
     strategies: tuple[str, ...] = OWN_STRATEGIES,
     name: str = "your model",
 ) -> Fits:
-    """The largest batch for each strategy. `build(batch)` makes model, inputs and loss.
+    """The largest batch for each strategy. `build(batch)` makes model, inputs and loss; and an optimizer, if AdamW is
+    not the one to count.
 
     precision   "fp32", "bf16", "mixed" (see `fit`), or as the model is built
     strategies  recompute "none", "full" (every block of the model's chain), or as "planned"
@@ -74,6 +75,8 @@ def fits_own(
                 return _converted(build(batch), precision)
 
             def update(training: Training) -> Callable[[], None]:
+                if training.optimizer is not None:
+                    return training.optimizer.step
                 return _with_dense_gradients(training.model, adamw(training.model, precision))
 
             return WholeStep(setup, SIMULATED, card, True, RULES, update, bar.update)
@@ -235,7 +238,7 @@ def _converted(training: Training, precision: str) -> Training:
     def to(x: Any) -> Any:
         return x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x
 
-    return Training(training.model.to(dtype), tree_map(to, training.inputs), training.loss)
+    return replace(training, model=training.model.to(dtype), inputs=tree_map(to, training.inputs))
 
 
 def _parts(measured: Measurement) -> dict[str, int]:

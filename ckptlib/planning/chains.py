@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
+from ..remember.training_step import call_of
 from ..torch_internals import tree_leaves
 from ..tracing.storages import version
 
@@ -50,13 +51,6 @@ class _Given(nn.Module):
 def given(blocks: Sequence[Callable[..., Tensor]], besides: Sequence[Given]) -> list[Callable[[Tensor], Tensor]]:
     pairs = zip(blocks, besides or [((), {})] * len(blocks), strict=True)
     return [_Given(block, *more) if any(more) else block for block, more in pairs]
-
-
-def call_of(inputs: Any) -> Given:
-    """A model's inputs as the arguments of its call: a tensor, a tuple of arguments, or a dict of named ones."""
-    if isinstance(inputs, Mapping):
-        return (), dict(inputs)
-    return (tuple(inputs), {}) if isinstance(inputs, (tuple, list)) else ((inputs,), {})
 
 
 def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:

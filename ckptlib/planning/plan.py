@@ -77,6 +77,15 @@ def plan(model: nn.Module | Sequence[Callable], x: Any, budget: int, costs: Cost
     return Plan(schedule, costs, budget, Planned(model, chain, schedule))
 
 
+def planned(model: nn.Module, chain: Chain, schedule: Schedule) -> Planned:
+    """The model, run by a schedule for a chain that may have been found in another model, built the same way."""
+    blocks: list[Callable[..., Tensor]] = [model.get_submodule(path) for path in chain.paths]
+    if not blocks:
+        assert isinstance(model, (nn.Sequential, nn.ModuleList))  # the model is the chain
+        blocks = list(model)
+    return Planned(model, Chain(blocks, chain.x, chain.paths), schedule)
+
+
 class Planned(nn.Module):
     """The model, its chain run by a schedule. It shares the model's parameters, and leaves the model as it is.
 

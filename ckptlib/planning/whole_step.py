@@ -17,15 +17,16 @@ from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import Gpu
 from ..errors import CkptError
 from ..remember.measurement import SIMULATED, Measurement, measure
+from ..remember.training_step import Training
 from ..torch_internals import FakeTensorMode
 from .chains import Chain, find_chain
 from .costs import Costs
 from .known_schedules import store_all
 from .optimal import LEVELS, WORK, optimal, smallest_budget
 from .optimal_table import Table
+from .plan import planned
 from .profile import Flops, profile_stages
 from .schedule import Schedule
-from .training_step import Training
 
 PLANS = 64  # to choose from, at most: bisection measures seven of them
 
@@ -56,28 +57,33 @@ class NoPlanFits(CkptError):
         self.budget, self.smallest = budget, smallest
 
 
+def own_update(training: Training) -> Callable[[], object]:
+    return training.optimizer.step if training.optimizer else lambda: None
+
+
 @dataclass
 class WholeStep:
-    """Every run builds the model anew, by `build`, so that it can be fake. `update` makes the optimizer's part of the
-    step for a model: none unless given. `tick` is called after each run."""
+    """Every run builds the model again, by `build`, so that it can be fake. `update` makes the optimizer's part of the
+    step: by default, that of the optimizer that was handed in, if there is one. `tick` is called after each run."""
 
     build: Callable[[], Training]
     device: str
     gpu: Gpu
     fake: bool = False
     rules: AllocatorRules = CUDA_RULES
-    update: Callable[[Training], Callable[[], object]] = lambda training: lambda: None
+    update: Callable[[Training], Callable[[], object]] = own_update
     tick: Callable[[], object] = lambda: None
     seen: dict[Schedule | None, Found] = field(default_factory=dict)
 
     def run(self, schedule: Schedule | None = None) -> Found:
         """The step, measured: by the schedule, or as the model itself does it."""
         if schedule not in self.seen:
-            chain = self.chain if schedule else None
+            chain = self.chain if schedule else None  # found by a run of its own, before the one that is measured
 
             def setup() -> Callable[[], None]:
                 training = self.build()
-                passes, update = training.passes(chain, schedule), self.update(training)
+                run = planned(training.model, chain, schedule) if chain and schedule else None
+                passes, update = training.passes(run), self.update(training)
 
                 def step() -> None:
                     passes()

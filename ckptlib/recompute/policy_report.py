@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from ..remember.measurement import measure
+from ..remember.training_step import call_of
 from ..tables import Table, mib
 from ..torch_internals import FakeTensorMode, TorchDispatchMode, storage_address
 from ..tracing.storages import storages_of, tensors_in
@@ -48,11 +50,11 @@ class Report(list[Row]):
 
 
 def policy_report(
-    build: Callable[[], tuple[Callable[..., Any], tuple]], **policies: Policy | list | Callable[..., Any]
+    build: Callable[[], tuple[Callable[..., Any], Any]], **policies: Policy | list | Callable[..., Any]
 ) -> Report:
     """Run forward and backward of one segment under each policy, on fake tensors, and count.
 
-    build       makes the segment and its arguments: () -> (segment, args)
+    build       makes the segment and its inputs, () -> (segment, inputs): a tensor, a tuple or a dict of arguments
     policies    name=policy: by_op(...) or a list of ops; or, where it depends on the segment, a function that makes it
                 from the segment and its arguments: half=lambda f, *x: by_budget(2**20, f, *x). A policy that is a
                 function itself needs one around it, too: mine=lambda f, *x: decide
@@ -67,11 +69,11 @@ def policy_report(
 def _built(build: Callable) -> tuple[Callable[..., Any], tuple]:
     made = build()
     parts = made if isinstance(made, (tuple, list)) else [made]
-    if not (len(parts) == 2 and callable(parts[0]) and isinstance(parts[1], (tuple, list))):
+    if not (len(parts) == 2 and callable(parts[0])):
         found = ", ".join(type(part).__name__ for part in parts)
-        raise TypeError(f"build returned {found}; expected (segment, args), and args a tuple: one argument is (x,)")
-    segment, args = parts
-    return segment, args
+        raise TypeError(f"build returned {found}; expected (segment, inputs), where one tensor is an input by itself")
+    args, kwargs = call_of(parts[1])
+    return partial(parts[0], **kwargs) if kwargs else parts[0], args
 
 
 def _policy(name: str, make: Any, segment: Callable, args: tuple) -> Any:

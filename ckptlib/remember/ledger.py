@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from ..errors import CkptError
 from ..tables import Table, mib
 from ..tracing.categories import only_device
 from ..tracing.events import Storage, Trace
 from ..tracing.recorder import recording
+from .training_step import handed_in
 
 COLUMNS = ("parameter", "buffer", "gradient", "optimizer state", "input", "activation", "temporary")
 OUTSIDE = "(outside)"  # loss, input and everything else that no module of the model made
@@ -81,7 +83,8 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
                   but those alive when it returns, result included: inference works, but remembers nothing
     temporary     the most at once of everything else: what forward dropped, what was recomputed, backward's own
 
-    `ledger(build)` runs `build()`, which returns (model, step), and counts what it leaves as there before the step.
+    `ledger(build)` runs `build()`, which returns (model, step), or (model, inputs), (model, inputs, loss) or (model,
+    inputs, loss, optimizer), and counts what it leaves as there before the step.
     With fake=True, when nothing is allocated, this is the only way: the model must be built of fake tensors, too.
 
     >>> import torch
@@ -107,13 +110,13 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
     return _account(recorder.trace, model, device)
 
 
-def _built(build: Any) -> tuple[Any, Any]:
+def _built(build: Any) -> tuple[nn.Module, Callable[[], object]]:
     if not callable(build):
         raise TypeError(f"ledger needs ledger(model, step) or ledger(build), but got {type(build).__name__}")
-    made = build()
-    if not (isinstance(made, tuple) and len(made) == 2):
-        raise TypeError(f"build() must return (model, step), but it returned {type(made).__name__}")
-    return made
+    step = handed_in(build(), "build()")
+    if step.model is None:
+        raise CkptError("build() returned a step alone, and a ledger is of a model: return (model, step)")
+    return step.model, step.run
 
 
 def _check(model: Any, step: Any) -> str:

@@ -21,6 +21,7 @@ from ..tracing.cpu_allocator import Hidden, profiled, reconcile
 from ..tracing.events import Trace
 from ..tracing.recorder import recording
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
+from .training_step import handed_in
 
 SIMULATED = "sim:cuda"
 
@@ -98,7 +99,8 @@ def measure(
     device    "cpu": the bytes of the tensors themselves, also of those on "meta"; "sim:cuda": what CUDA's allocator
               would have counted for them on `gpu`; "cuda" or another accelerator: what its allocator really counted.
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
-    builds    `fn` is the set-up and returns the step: what it leaves alive was there before, and only the step counts.
+    builds    `fn` is the set-up. It returns the step, or (model, inputs), (model, inputs, loss) or (model, inputs,
+              loss, optimizer). What it leaves alive was there before, and only the step counts.
     hidden    on the CPU, also list temporaries inside kernels, which only the profiler sees.
     gpu       on "sim:cuda": which GPU, an A100 if not said; `rules`, its allocator's constants if not CUDA's own;
               `capacity`, its bytes: running out raises OutOfMemory.
@@ -143,10 +145,7 @@ class _Run(NamedTuple):
         with recording(self.fake, **options) as recorder:
             step = self.fn
             if self.builds:
-                built = self.fn()
-                if not callable(built):
-                    raise TypeError(f"builds=True, so fn must return the step to measure; it returned {built!r:.80}")
-                step = built
+                step = handed_in(self.fn(), "fn, with builds=True,").run
                 recorder.settle()
             on_step()
             result = step()

@@ -11,9 +11,9 @@ from ckptlib.errors import CkptError
 from ckptlib.planning.known_schedules import periodic, recompute_all, revolve, sequential, sqrt, store_all
 from ckptlib.planning.nested_checkpoints import brackets, nested_calls
 from ckptlib.planning.schedule import Schedule
-from ckptlib.planning.training_step import Training
 from ckptlib.planning.whole_step import WholeStep
 from ckptlib.remember.measurement import measure
+from ckptlib.remember.training_step import Training
 
 
 def run(calls, blocks, x):

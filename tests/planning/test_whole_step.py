@@ -10,8 +10,8 @@ from torch import nn
 
 from ckptlib.cuda.gpus import preset
 from ckptlib.planning.known_schedules import revolve, store_all
-from ckptlib.planning.training_step import Training
 from ckptlib.planning.whole_step import Found, NoPlanFits, WholeStep
+from ckptlib.remember.training_step import Training
 
 MB = 10**6
 

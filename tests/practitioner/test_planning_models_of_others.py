@@ -14,10 +14,11 @@ from ckptlib.planning.chains import find_chain
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import store_all
 from ckptlib.planning.optimal import optimal, smallest_budget
+from ckptlib.planning.plan import planned
 from ckptlib.planning.profile import profile_stages
-from ckptlib.planning.training_step import Training
 from ckptlib.planning.whole_step import NoPlanFits, WholeStep
 from ckptlib.remember.measurement import measure
+from ckptlib.remember.training_step import Training
 
 STAGES = {  # as one finds them by reading the models
     "gpt2": [f"transformer.h.{i}" for i in range(3)],
@@ -64,11 +65,11 @@ def test_gradients_and_buffers_by_the_plan_are_autograds(training, name):
         torch.manual_seed(1)
         made.model.load_state_dict(start)
         made.model.zero_grad()
-        loss = made.passes(made.found, schedule)()
+        loss = made.passes(planned(made.model, made.found, schedule) if schedule else None)()
         results.append([loss, *(p.grad for p in made.model.parameters()), *(b.clone() for b in made.model.buffers())])
     made.model.load_state_dict(start)
-    for planned in results[1:]:
-        for ours, autograds in zip(planned, results[0], strict=True):
+    for result in results[1:]:
+        for ours, autograds in zip(result, results[0], strict=True):
             torch.testing.assert_close(ours, autograds)
 
 

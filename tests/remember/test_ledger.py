@@ -336,8 +336,12 @@ def test_an_error_in_the_step_is_the_users_own_and_leaves_nothing_behind():
         ((nn.Linear(2, 2), 3), {}, "step to call, but got int"),
         ((len, print), {}, "needs a model, an nn.Module, but got builtin"),
         ((3,), {}, "but got int"),
-        ((lambda: nn.Linear(2, 2),), {}, r"must return \(model, step\), but it returned Linear"),
-        ((lambda: (1, 2),), {}, "but got int"),
+        (
+            (lambda: nn.Linear(2, 2),),
+            {},
+            r"build\(\) returned Linear, expected a function.*A model alone cannot be run",
+        ),
+        ((lambda: (1, 2),), {}, r"build\(\) returned int for a model, expected an nn.Module"),
         ((nn.Linear(2, 2), print), {"fake": True}, "needs a fake model"),
     ],
 )

@@ -120,7 +120,7 @@ def test_not_callable():
 
 
 def test_builds_needs_a_step():
-    with pytest.raises(TypeError, match="must return the step"):
+    with pytest.raises(TypeError, match="with builds=True, returned int, expected a function: the step"):
         ck.measure(lambda: 3, builds=True)
 
 

@@ -1,0 +1,163 @@
+"""What can be measured, planned for and fitted? A training step that somebody hands in, in one of four forms.
+
+Every function of the library and every command that asks for a model takes a function which returns one of these:
+
+    step                                a function without arguments that runs the whole step
+    model, step                         the same, and the model that it trains
+    model, inputs                       the model's output is the loss, or has it: `output.loss` or `output["loss"]`
+    model, inputs, loss                 loss(output) is one number
+    model, inputs, loss, optimizer      backward is followed by optimizer.step(); the loss may be None
+
+inputs is a tensor, a tuple of arguments, or a dict of named ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from ..errors import CkptError
+
+FORMS = "return (model, inputs) or (model, inputs, loss)"
+Call = tuple[tuple, dict[str, Any]]  # the arguments of a call, and the named ones
+
+
+@dataclass
+class Training:
+    """A model, what it is called with, its loss and its optimizer: the step can be run in other ways than its own."""
+
+    model: nn.Module
+    inputs: Any
+    loss: Callable[[Any], Tensor] | None = None
+    optimizer: Optimizer | None = None
+
+    def passes(self, run: Callable[..., Any] | None = None) -> Callable[[], Tensor]:
+        """Forward and backward, as a function that returns the loss. `run` is called in the place of the model."""
+        args, kwargs = call_of(self.inputs)
+
+        def forward_and_backward() -> Tensor:
+            loss = self.loss_of((run or self.model)(*args, **kwargs))
+            loss.backward()
+            return loss.detach()
+
+        return forward_and_backward
+
+    def step(self, run: Callable[..., Any] | None = None) -> Callable[[], Tensor]:
+        """The passes, and the optimizer's step if there is an optimizer."""
+        passes, optimizer = self.passes(run), self.optimizer
+        if optimizer is None:
+            return passes
+
+        def passes_and_update() -> Tensor:
+            loss = passes()
+            optimizer.step()
+            return loss
+
+        return passes_and_update
+
+    def loss_of(self, out: Any) -> Tensor:
+        if self.loss is not None:
+            return _one_number(self.loss(out), "the loss function returned")
+        found = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+        if found is not None:
+            return _one_number(found, "the model's output has a loss, which is")
+        return _one_number(out, "no loss was given, and the model returned")
+
+
+@dataclass
+class Step:
+    """One training step, ready to run, and as much as is known of it."""
+
+    run: Callable[[], object]
+    model: nn.Module | None = None
+    training: Training | None = None  # where model and inputs were handed in
+
+
+def handed_in(made: Any, name: str = "the function") -> Step:
+    """`made` is what a function returned, and `name` is how errors call that function."""
+    if callable(made) and not isinstance(made, nn.Module):
+        return Step(_without_arguments(made, name))
+    if not isinstance(made, tuple) or len(made) not in (2, 3, 4):
+        hint = "The likeliest mistake: it runs the step itself, instead of returning a function that does"
+        if isinstance(made, nn.Module):
+            hint = f"A model alone cannot be run: {FORMS}"
+        found = f"a tuple of {len(made)}" if isinstance(made, tuple) else type(made).__name__
+        raise CkptError(
+            f"{name} returned {found}, expected a function: the step to measure; or (model, inputs), or "
+            f"(model, inputs, loss). {hint}"
+        )
+    model = _as_module(made[0], name)
+    if len(made) == 2 and callable(made[1]) and not isinstance(made[1], nn.Module):
+        return Step(_without_arguments(made[1], name), model)
+    loss, optimizer = (*made[2:], None, None)[:2]
+    if loss is not None and not callable(loss):
+        hint = " Was it called already?" if isinstance(loss, Tensor) else ""
+        raise CkptError(f"{name} returned {type(loss).__name__} for a loss, expected a function.{hint}")
+    if optimizer is not None and not isinstance(optimizer, Optimizer):
+        raise CkptError(f"{name} returned {type(optimizer).__name__} for an optimizer, expected one of torch.optim")
+    training = Training(model, made[1], loss, optimizer)
+    return Step(training.step(), model, training)
+
+
+def call_of(inputs: Any) -> Call:
+    """A model's inputs as the arguments of its call: a tensor, a tuple of arguments, or a dict of named ones."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    return (tuple(inputs), {}) if isinstance(inputs, (tuple, list)) else ((inputs,), {})
+
+
+def required(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
+    """The parameters that a caller must give."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters.values() if p.default is p.empty and p.kind not in kinds]
+
+
+class _Function(nn.Module):
+    """A stage that is a function and not a module."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+def _as_module(model: Any, name: str) -> nn.Module:
+    if isinstance(model, (list, nn.ModuleList)):
+        return nn.Sequential(*(stage if isinstance(stage, nn.Module) else _Function(stage) for stage in model))
+    if not isinstance(model, nn.Module):
+        raise CkptError(f"{name} returned {type(model).__name__} for a model, expected an nn.Module: {FORMS}")
+    return model
+
+
+def _without_arguments(step: Callable[..., object], name: str) -> Callable[[], object]:
+    if inspect.isgeneratorfunction(step) or inspect.iscoroutinefunction(step):
+        raise CkptError(f"the step of {name} makes a generator or a coroutine: return a function that runs")
+    try:
+        names = required(inspect.signature(step).parameters)
+    except (TypeError, ValueError):  # a builtin, perhaps, which does not say
+        return step
+    if names:
+        raise CkptError(f"the step of {name} needs arguments ({', '.join(names)}): expected one without any")
+    return step
+
+
+def _one_number(loss: Any, what: str) -> Tensor:
+    if isinstance(loss, Tensor) and loss.numel() == 1 and loss.requires_grad:
+        return loss
+    if not isinstance(loss, Tensor):
+        found = f"{type(loss).__name__}, expected a tensor of one number"
+        hint = "Give a loss: (model, inputs, loss), where loss(output) is that number"
+    elif loss.numel() == 1:
+        found = "a number that needs no gradient"
+        hint = "Is every parameter frozen, or was the model called under no_grad or with .detach()?"
+    else:
+        found = f"a tensor of shape {tuple(loss.shape)}, expected one number"
+        hint = "Give a loss: (model, inputs, loss), where loss(output) ends in .mean() or the like"
+    raise CkptError(f"{what} {found}. {hint}")
