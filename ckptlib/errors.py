@@ -5,8 +5,12 @@ import sys
 from importlib.util import find_spec
 
 
-class CkptError(Exception):
-    """A mistake in use: the message says what was found, what was expected, and the likeliest cause."""
+class CkptError(ValueError):
+    """A mistake in use: the message says what was found, what was expected, and the likeliest cause.
+
+    It is a ValueError, also where an argument has the wrong type, so that one `except` finds every mistake in use.
+    Where the library stands in for a part of torch, it raises what torch raises there.
+    """
 
     exit_code = 2  # of the command line
 

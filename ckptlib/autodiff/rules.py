@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..errors import CkptError
 from .shapes import Shape, check, check_broadcast, check_dy, check_linear, check_matmul, shape_of
 
 Kept = Tensor | None  # None: not kept, because nobody wants the gradient that needs it
@@ -135,9 +136,9 @@ def cross_entropy(logits: Tensor, target: Tensor, reduction: str = "mean") -> tu
     K comes last. `F.cross_entropy` wants it second: the two agree for (N, K).
     """
     if reduction not in ("mean", "sum"):
-        raise ValueError(f"cross_entropy: reduction is {reduction!r}, expected 'mean' or 'sum'.")
+        raise CkptError(f"cross_entropy: reduction is {reduction!r}, expected 'mean' or 'sum'.")
     if target.dtype != torch.int64:
-        raise ValueError(f"cross_entropy: target is {target.dtype}, expected class numbers in torch.int64. One-hot?")
+        raise CkptError(f"cross_entropy: target is {target.dtype}, expected class numbers in torch.int64. One-hot?")
     check("cross_entropy: target", target.shape, logits.shape[:-1], "One class number per row; classes come last.")
     log_p = logits.log_softmax(-1)
     losses = -log_p.gather(-1, target[..., None])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..errors import CkptError
+
 Shape = tuple[int, ...]
 
 
@@ -15,7 +17,7 @@ def shape_of(value: Tensor | float) -> Shape:
 
 def check(what: str, found: Shape, expected: Shape, hint: str) -> None:
     if tuple(found) != tuple(expected):
-        raise ValueError(f"{what} has shape {tuple(found)}, expected {tuple(expected)}. {hint}")
+        raise CkptError(f"{what} has shape {tuple(found)}, expected {tuple(expected)}. {hint}")
 
 
 def check_dy(op: str, dy: Tensor, expected: Shape) -> None:
@@ -28,7 +30,7 @@ def check_broadcast(op: str, a: Shape, b: Shape) -> None:
     try:
         torch.broadcast_shapes(a, b)
     except RuntimeError:
-        raise ValueError(
+        raise CkptError(
             f"{op}: a is {a} and b is {b}, which do not broadcast. Aligned from the right, sizes must be equal, or one "
             "of them 1. Was a sum or mean taken without keepdim=True?"
         ) from None
@@ -37,7 +39,7 @@ def check_broadcast(op: str, a: Shape, b: Shape) -> None:
 def check_linear(x: Shape, w: Shape, b: Shape | None) -> None:
     """(..., D) and (K, D): a bias of shape (1,) or (N, K) would be broadcast, which a layer does not mean."""
     if len(w) != 2 or tuple(x[-1:]) != tuple(w[1:]):
-        raise ValueError(
+        raise CkptError(
             f"linear: x is {tuple(x)} and w is {tuple(w)}, expected (..., D) and (K, D) with the same D. "
             "One row of w makes one output feature: did you pass w transposed?"
         )
@@ -47,7 +49,7 @@ def check_linear(x: Shape, w: Shape, b: Shape | None) -> None:
 
 def check_matmul(a: Shape, b: Shape) -> None:
     if len(a) < 2 or len(b) < 2 or a[-1] != b[-2]:
-        raise ValueError(
+        raise CkptError(
             f"matmul: a is {a} and b is {b}, expected (..., N, D) and (..., D, K) with the same D. "
             "Is a transpose (`.mT`) missing, or `[None]` to make a vector a matrix?"
         )

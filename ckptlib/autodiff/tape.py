@@ -10,6 +10,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
+from ..errors import CkptError
 from ..torch_internals import storage_address, version_counter
 from . import rules
 from .shapes import Shape, check
@@ -76,7 +77,7 @@ class Tape:
         """A variable to differentiate by. It shares the tensor's storage: nothing is copied."""
         if not isinstance(value, Tensor) or not value.is_floating_point():
             found = value.dtype if isinstance(value, Tensor) else type(value).__name__
-            raise TypeError(f"var: found {found}, expected a floating-point tensor. Constants need no var().")
+            raise CkptError(f"var: found {found}, expected a floating-point tensor. Constants need no var().")
         leaf = self._new(value.detach())
         self._leaves.add(leaf)
         return leaf
@@ -150,15 +151,15 @@ class Tape:
             given = [dys] if isinstance(dys, Tensor) else [*dys]
         self._check_arguments("backward", {f"output {i}": y for i, y in enumerate(outputs)})
         if len(outputs) != len(given):
-            raise ValueError(f"backward: found {len(given)} dys for {len(outputs)} outputs, expected one for each.")
+            raise CkptError(f"backward: found {len(given)} dys for {len(outputs)} outputs, expected one for each.")
         grads: dict[int, Tensor] = {}
         for y, dy in zip(outputs, given, strict=True):
             if not isinstance(y, Var):
-                raise TypeError(f"backward: found a {type(y).__name__}, expected a Var. Is everything here a constant?")
+                raise CkptError(f"backward: found a {type(y).__name__}, expected a Var. Is everything here a constant?")
             dy = y.value.new_ones(()) if dy is None else dy
             check("backward: dy", dy.shape, y.value.shape, "Only a scalar can do without. For y.sum(): dy of ones.")
             if dy.dtype != y.value.dtype:
-                raise TypeError(f"backward: dy is {dy.dtype}, expected {y.value.dtype}, the dtype of its output.")
+                raise CkptError(f"backward: dy is {dy.dtype}, expected {y.value.dtype}, the dtype of its output.")
             grads[y.slot] = grads[y.slot] + dy if y.slot in grads else dy
         return grads
 
@@ -173,9 +174,9 @@ class Tape:
         self._check_unplayed()
         for name, a in arguments.items():
             if isinstance(a, Var) and a.tape is not self:
-                raise ValueError(f"{op}: {name} is a variable of another tape. For a constant, detach() it.")
+                raise CkptError(f"{op}: {name} is a variable of another tape. For a constant, detach() it.")
             if isinstance(a, Tensor) and a.requires_grad:
-                raise ValueError(
+                raise CkptError(
                     f"{op}: {name} requires grad but is not a variable of this tape: it would get no gradient. "
                     "Make it one with tape.var(...); for a constant, detach() it."
                 )
@@ -187,13 +188,13 @@ def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out:
     floats = [n for n, a in arguments.items() if isinstance(a, Var) or torch.is_tensor(a) and a.is_floating_point()]
     needs = getattr(vjp, "needs", dict.fromkeys(floats, names))
     if len(saved) != len(names):
-        raise TypeError(f"{op}: the forward saved {len(saved)} values, its VJP expects {len(names)} after dy: {names}.")
+        raise CkptError(f"{op}: the forward saved {len(saved)} values, its VJP expects {len(names)} after dy: {names}.")
     variables = {name: a for name, a in arguments.items() if isinstance(a, Var)}
     for name, a in variables.items():
         if name not in needs:
-            raise TypeError(f"{op}: {name} is a variable, but the VJP has gradients only for {[*needs]}. detach() it.")
+            raise CkptError(f"{op}: {name} is a variable, but the VJP has gradients only for {[*needs]}. detach() it.")
         if a.value.dtype != out.value.dtype:
-            raise TypeError(f"{op}: {name} is {a.value.dtype}, y is {out.value.dtype}. Cast before tape.var().")
+            raise CkptError(f"{op}: {name} is {a.value.dtype}, y is {out.value.dtype}. Cast before tape.var().")
     needed = {argument for name in variables for argument in needs[name]}
     kept = {n: s if n in needed or not isinstance(s, Tensor) else None for n, s in zip(names, saved, strict=True)}
     versions = {name: version_counter(s) for name, s in kept.items() if isinstance(s, Tensor)}
@@ -214,11 +215,11 @@ def _pull_back(entry: Entry, dy: Tensor) -> Iterator[tuple[int, Tensor]]:
     dxs = entry.vjp(dy, **entry.saved)
     dxs = dxs if isinstance(dxs, tuple) else (dxs,)
     if len(dxs) != len(entry.inputs):
-        raise TypeError(f"{entry.op}: the VJP returned {len(dxs)} gradients, expected one each for {[*entry.inputs]}.")
+        raise CkptError(f"{entry.op}: the VJP returned {len(dxs)} gradients, expected one each for {[*entry.inputs]}.")
     for (name, target), dx in zip(entry.inputs.items(), dxs, strict=True):
         if target is not None:
             slot, shape = target
             if dx is None:
-                raise TypeError(f"{entry.op}: the VJP returned None for {name}, which is a variable.")
+                raise CkptError(f"{entry.op}: the VJP returned None for {name}, which is a variable.")
             check(f"{entry.op}: the gradient of {name}", dx.shape, shape, "A gradient has the shape of its variable.")
             yield slot, dx

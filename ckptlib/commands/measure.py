@@ -46,11 +46,8 @@ def chosen_gpu(args: argparse.Namespace) -> Gpu:
             f"got {given}, for a simulated GPU, but --device is {args.device!r}, where memory is counted as it is: "
             f"leave out {given}, or --device (default: {SIMULATED})"
         )
-    try:
-        gpu = preset(args.gpu or DEFAULT)
-        return at_release(gpu, args.torch) if args.torch else gpu
-    except ValueError as error:
-        raise CkptError(str(error)) from None
+    gpu = preset(args.gpu or DEFAULT)
+    return at_release(gpu, args.torch) if args.torch else gpu
 
 
 @contextmanager

@@ -14,8 +14,9 @@ SLOW = 2  # seconds; what takes longer shows how far it has come
 
 def save_plot(draw: Callable[[], Any], path: str) -> None:
     """Write the drawing to a file: SVG, PNG or PDF, by its name."""
+    drawing = draw()  # outside of the try block: a CkptError, which is a ValueError, already says what is wrong
     try:
-        draw().save(path)
+        drawing.save(path)
     except (OSError, ValueError) as error:
         raise CkptError(f"cannot draw to {path}: {error}") from None
 

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from numbers import Integral
 from typing import Any
 
+from ..errors import CkptError
 from .allocator_blocks import CUDA_RULES, AllocatorRules, Block, Segment, format_size, round_up, splice
 from .allocator_books import Heap
 
@@ -39,7 +40,7 @@ class CachingAllocator(Heap):
         """The block for `nbytes`; for none, of size 0 at address 0, PyTorch's null pointer."""
         if not (isinstance(nbytes, (int, Integral)) and 0 <= nbytes < 2**60):
             expected = "a whole number, 0 or more, and less than an exabyte"
-            raise ValueError(f"nbytes is {nbytes!r}: expected {expected}")
+            raise CkptError(f"nbytes is {nbytes!r}: expected {expected}")
         if nbytes == 0:
             return Block(0, 0, "small", tag=tag)
         size = self.rules.round_size(nbytes)
@@ -59,7 +60,7 @@ class CachingAllocator(Heap):
         if block.address == 0:
             return  # a null pointer
         if self._live.get(block.address) is not block:
-            raise ValueError(
+            raise CkptError(
                 f"{block} was not returned by this allocator's malloc: another allocator's, or a copy from `segments`"
                 if block.allocated
                 else f"double free: {block} has been freed before"

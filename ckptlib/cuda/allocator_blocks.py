@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import CkptError
+
 MiB = 2**20
 
 
@@ -39,7 +41,7 @@ class AllocatorRules:
 
     def __post_init__(self) -> None:
         if self.max_split_size is not None and self.max_split_size < self.large_segment:
-            raise ValueError(
+            raise CkptError(
                 f"max_split_size is {self.max_split_size} bytes, but must be at least one large segment, "
                 f"{self.large_segment} bytes, as in PyTorch. Was it given in MB?"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import replace
 
+from ..errors import CkptError
 from .allocator_blocks import Block, Segment, format_size, round_up, splice
 
 Shelf = list[tuple[int, int, Block]]  # (size, address, block), sorted
@@ -19,7 +20,7 @@ class Heap:
 
     def __init__(self, capacity: int | None, first_address: int) -> None:
         if capacity is not None and capacity <= 0:
-            raise ValueError(f"capacity is {capacity} bytes: give the GPU's memory, or None for no limit")
+            raise CkptError(f"capacity is {capacity} bytes: give the GPU's memory, or None for no limit")
         self.capacity = capacity
         self.allocated = self.peak_allocated = 0  # bytes in allocated blocks: torch.cuda.memory_allocated()
         self.reserved = self.peak_reserved = 0  # bytes in segments: torch.cuda.memory_reserved()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..errors import CkptError
+
 KiB, MiB = 2**10, 2**20
 CUBLAS_DEFAULT = 2 * 4096 * KiB + 8 * 16 * KiB  # CUBLAS_WORKSPACE_CONFIG=":4096:2:16:8", 8,519,680 B
 CUBLAS_HOPPER = 32 * MiB
@@ -80,7 +82,7 @@ def preset(gpu: str | Gpu = DEFAULT) -> Gpu:
     name = GENERATIONS.get(str(gpu).lower(), str(gpu).lower())
     if name not in PRESETS:
         known = ", ".join([*PRESETS, *GENERATIONS])
-        raise ValueError(f"no preset for the GPU {gpu!r}: expected a Gpu or one of {known}")
+        raise CkptError(f"no preset for the GPU {gpu!r}: expected a Gpu or one of {known}")
     return PRESETS[name]
 
 
@@ -97,7 +99,7 @@ def at_release(gpu: Gpu, release: str | tuple[int, int]) -> Gpu:
         version = tuple(int(part) for part in (release.split(".") if isinstance(release, str) else release)[:2])
         major, minor = version
     except ValueError:
-        raise ValueError(f"no torch release {release!r}: expected something like '2.9'") from None
+        raise CkptError(f"no torch release {release!r}: expected something like '2.9'") from None
     roomy = gpu.capability[0] == 9 or (gpu.capability[0] in (10, 12) and version >= (2, 12))
     return replace(
         gpu,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 
+from ..errors import CkptError
 from . import styles
 from .schedules import fit_bars, pareto, schedule
 from .styles import LINE, LOOKS, SIZE, WIDTH, Drawing, ink, size, style, svg, text_width, unit
@@ -62,7 +63,7 @@ def ledger_bars(ledger: Ledger | Mapping[str, Mapping[str, int]]) -> Drawing:
         given = {row.module: {c: nbytes for c, nbytes in row.nbytes.items() if nbytes} for row in given.rows()}
     if not isinstance(given, Mapping) or not all(isinstance(parts, Mapping) for parts in given.values()):
         found = type(ledger).__name__
-        raise TypeError(f"expected what ck.ledger returns, or {{label: {{category: bytes}}}}, got {found}")
+        raise CkptError(f"expected what ck.ledger returns, or {{label: {{category: bytes}}}}, got {found}")
     bars = _largest([_Bar(_clip(label, 44), parts) for label, parts in given.items()])
     words = [
         f"{b.label} {size(b.total)} ({', '.join(f'{c} {size(n)}' for c, n in b.parts.items())})" for b in bars[:12]
@@ -112,9 +113,9 @@ def _largest(bars: list[_Bar]) -> list[_Bar]:
 
 def _draw_bars(bars: Sequence[_Bar], categories: Mapping[str, str], alt: str, title: str = "") -> Drawing:
     if not bars:
-        raise ValueError("nothing to draw: there is no bar. Did autograd save nothing, or is the ledger empty?")
+        raise CkptError("nothing to draw: there is no bar. Did autograd save nothing, or is the ledger empty?")
     if any(nbytes < 0 for bar in bars for nbytes in bar.parts.values()):
-        raise ValueError("a bar cannot show a negative number of bytes")
+        raise CkptError("a bar cannot show a negative number of bytes")
     for category in categories:
         styles.look(category)  # or say that it is unknown
     lines = styles.key([(c, categories[c]) for c in LOOKS if c in categories])
@@ -156,10 +157,10 @@ def allocator_map(run: CachingAllocator | Measurement) -> Drawing:
     """One row per segment, its blocks to scale. The small pool has a scale of its own: its segments are 2 MiB."""
     allocator: Any = getattr(run, "allocator", run)
     if not hasattr(allocator, "segments"):
-        raise TypeError(f"expected an allocator, or a measurement on sim:cuda, which has one; got {type(run).__name__}")
+        raise CkptError(f"expected an allocator, or a measurement on sim:cuda, which has one; got {type(run).__name__}")
     segments = allocator.segments
     if not segments:
-        raise ValueError("nothing to draw: the allocator holds no segment. Is nothing allocated, and the cache empty?")
+        raise CkptError("nothing to draw: the allocator holds no segment. Is nothing allocated, and the cache empty?")
     sums: Counter[str] = Counter()
     for block in (block for segment in segments for block in segment.blocks):
         sums[_category(block)] += block.size

@@ -12,6 +12,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import MaxNLocator
 
+from ..errors import CkptError
 from . import styles
 from .styles import LINE, LOOKS, SMALL, WIDTH, Drawing, Look, size, style, text_width, unit
 
@@ -136,9 +137,9 @@ def _draw_alive(ax: Axes, steps: Sequence, per: int, label: str) -> None:
 def pareto(curves: Mapping[str, Sequence[tuple[int, float]]], time: str = "time") -> Drawing:
     """Peak bytes across, time up: for each strategy its points (bytes, time), joined if there are several."""
     if not curves or not all(curves.values()):
-        raise ValueError("nothing to draw: give {strategy: [(bytes, time), ...]}, at least one point each")
+        raise CkptError("nothing to draw: give {strategy: [(bytes, time), ...]}, at least one point each")
     if len(curves) > len(MARKS):
-        raise ValueError(f"{len(curves)} strategies in one picture: {len(MARKS)} can be told apart")
+        raise CkptError(f"{len(curves)} strategies in one picture: {len(MARKS)} can be told apart")
     most = max(nbytes for points in curves.values() for nbytes, _ in points)
     per, name = unit(most)
     figure, paper = styles.sheet(3.2)
@@ -172,9 +173,9 @@ def fit_bars(answers: Fits | Fit) -> Drawing:
     """For each strategy the memory of its largest batch, stacked by what it is for, against the GPU's."""
     found = list(answers.found.values()) if hasattr(answers, "found") else [answers]
     if not all(hasattr(answer, "too_much") for answer in found):
-        raise TypeError(f"expected the answer of ck.fit, or of fits for several, got {type(answers).__name__}")
+        raise CkptError(f"expected the answer of ck.fit, or of fits for several, got {type(answers).__name__}")
     if not found:
-        raise ValueError("nothing to draw: fits was asked about no strategy")
+        raise CkptError("nothing to draw: fits was asked about no strategy")
     limit = found[0].capacity
     per, name = unit(limit)
     bars = [(f"{f.strategy}: batch {f.batch}", f.need or f.too_much) for f in found]

@@ -23,6 +23,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import text_to_path
 
+from ..errors import CkptError
+
 if TYPE_CHECKING:
     from matplotlib.typing import ColorType, RcKeyType
 
@@ -161,7 +163,7 @@ def size(nbytes: int) -> str:
 
 def look(category: str) -> Look:
     if category not in LOOKS:
-        raise ValueError(f"no colour for category {category!r}: expected one of {', '.join(LOOKS)}")
+        raise CkptError(f"no colour for category {category!r}: expected one of {', '.join(LOOKS)}")
     return LOOKS[category]
 
 

@@ -12,6 +12,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import MaxNLocator
 
+from ..errors import CkptError
 from . import styles
 from .styles import LINE, LOOKS, SMALL, WIDTH, Drawing, size, style, text_width, unit
 
@@ -56,7 +57,7 @@ def timeline(run: Measurement | Timeline) -> Drawing:
 def compare(runs: Mapping[str, Measurement | Timeline]) -> Drawing:
     """Two or three timelines side by side, on one scale of bytes; the dashed line is the first one's peak."""
     if not isinstance(runs, Mapping) or not 2 <= len(runs) <= 3:
-        raise ValueError("compare draws two or three runs side by side: give it {name: run, name: run}")
+        raise CkptError("compare draws two or three runs side by side: give it {name: run, name: run}")
     charts = {name: _Chart(run, COLUMNS // len(runs)) for name, run in runs.items()}
     highest = max(chart.peak for chart in charts.values())
     per, unit_name = unit(highest)
@@ -88,10 +89,10 @@ class _Chart:
     def __init__(self, run: Any, columns: int) -> None:
         line = getattr(run, "timeline", run)
         if not hasattr(line, "stacked"):
-            raise TypeError(f"expected what ck.measure returns, or its timeline, got {type(run).__name__}")
+            raise CkptError(f"expected what ck.measure returns, or its timeline, got {type(run).__name__}")
         start, rows = line.by_category(-1), line.stacked()
         if not rows:
-            raise ValueError("nothing to draw: no bytes were in use at any moment. Were the tensors on another device?")
+            raise CkptError("nothing to draw: no bytes were in use at any moment. Were the tensors on another device?")
         self.rows = {c: np.append(start.get(c, 0), rows[c]) for c in LOOKS if c in rows}
         totals = np.sum([*self.rows.values()], axis=0)
         self.edges = np.linspace(0, len(totals), min(len(totals), columns) + 1).astype(int)

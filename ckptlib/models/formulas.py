@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..errors import CkptError
 from .configs import Config, LlamaConfig
 
 STRATEGIES = ("none", "selective", "full")
@@ -57,7 +58,7 @@ def layer_nbytes(
     """
     if strategy not in STRATEGIES:
         known = ", ".join(STRATEGIES)
-        raise ValueError(f"strategy is {strategy!r}, expected one of {known}")
+        raise CkptError(f"strategy is {strategy!r}, expected one of {known}")
     t, terms = tensor_parallel, gpt_terms(config, batch)
     if strategy == "full":
         return terms["QKV input"] // (t if sequence_parallel else 1)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ..errors import CkptError
+
 CHECKPOINTS = ("none", "reentrant", "nonreentrant")
 
 
@@ -26,7 +28,7 @@ class MLP(nn.Module):
     def __init__(self, checkpoint: str = "none") -> None:
         super().__init__()
         if checkpoint not in CHECKPOINTS:
-            raise ValueError(f"checkpoint is {checkpoint!r}, expected one of {', '.join(CHECKPOINTS)}")
+            raise CkptError(f"checkpoint is {checkpoint!r}, expected one of {', '.join(CHECKPOINTS)}")
         self.checkpoint = checkpoint
         self.block_1 = block(3000, 700)
         self.block_2 = block(700, 700)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import CheckpointError
 
+from ..errors import CkptError
 from ..torch_internals import TorchDispatchMode, without_dispatch_modes
 
 
@@ -28,7 +29,7 @@ def digest(x: Tensor) -> tuple:
         return metadata(x)
     if x.layout is not torch.strided or x.is_meta or type(x) not in (Tensor, torch.nn.Parameter):
         what = "meta tensor" if x.is_meta else f"{x.layout} {type(x).__name__}"
-        raise ValueError(f"determinism_check='values' cannot read the bytes of a {what}: use 'default' here")
+        raise CkptError(f"determinism_check='values' cannot read the bytes of a {what}: use 'default' here")
     with torch.no_grad(), without_dispatch_modes():  # this is our own business: no policy or trace should see it
         values = x.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
         return *metadata(x), hashlib.blake2b(values.view(torch.uint8).numpy().data, digest_size=16).hexdigest()

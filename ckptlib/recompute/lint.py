@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy
 
+from ..errors import CkptError
 from ..remember.hooks import Watch, watch
 from ..tables import Table
 from ..torch_internals import current_graph_task, forward_hooks, forward_pre_hooks
@@ -74,9 +75,9 @@ def lint(model: nn.Module | None = None, step: Callable[[], object] | None = Non
     checkpoint written by hand is seen by what its modules do: 4, 5, 12.
     """
     if model is None and step is None:
-        raise TypeError("lint needs a model, a step to run, or both")
+        raise CkptError("lint needs a model, a step to run, or both")
     if model is not None and not isinstance(model, nn.Module):
-        raise TypeError(f"model is {type(model).__name__}, expected an nn.Module: for a step alone, lint(step=...)")
+        raise CkptError(f"model is {type(model).__name__}, expected an nn.Module: for a step alone, lint(step=...)")
     findings = [*from_source(model)] if model is not None else []
     error = None
     if step is not None:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 import torch.utils.checkpoint as theirs
 from torch import Tensor, nn
 
+from ..errors import CkptError
 from ..torch_internals import (
     CachingMode,
     StopRecomputation,
@@ -89,7 +90,7 @@ class Recorder:
             return _AnyValues(determinism.metadata(x))
         try:
             return determinism.metadata(x) if x.data_ptr() in self.buffers else determinism.digest(x)
-        except (ValueError, RuntimeError):  # fake, meta, sparse: there are no bytes to read
+        except (CkptError, RuntimeError):  # fake, meta, sparse: there are no bytes to read
             return determinism.metadata(x)
 
     def followed(self, name: str) -> Callable:

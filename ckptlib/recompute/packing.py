@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ..errors import CkptError
 from ..tables import Table, mib
 from ..torch_internals import is_traceable_wrapper_subclass, not_compiled, storage_address, storage_from_weak, view_base
 from ..tracing.storages import version
@@ -40,7 +41,7 @@ def compress(to: str) -> Packing:
     """
     stores = {"bf16": Narrow, "int8": Quantized}
     if to not in stores:
-        raise ValueError(f"compress to {to!r}? Expected one of {', '.join(map(repr, stores))}")
+        raise CkptError(f"compress to {to!r}? Expected one of {', '.join(map(repr, stores))}")
     return Packing(f"compress({to!r})", stores[to]())
 
 
@@ -65,7 +66,7 @@ class Packing(saved_tensors_hooks):
     @not_compiled
     def __enter__(self) -> Packing:  # type: ignore[override]  # torch's returns None; this one is there to be read
         if self._open:
-            raise RuntimeError(f"{self.name} is in use already, around this block or in a thread: make one for each")
+            raise CkptError(f"{self.name} is in use already, around this block or in a thread: make one for each")
         self.store.open()
         super().__enter__()
         self._open = True
@@ -88,7 +89,7 @@ class Packing(saved_tensors_hooks):
             return _Unchanged(tensor)
         if tensor.layout is not torch.strided or is_traceable_wrapper_subclass(tensor):
             kind = f"{type(tensor).__name__} of layout {tensor.layout}"
-            raise TypeError(f"{self.name} packs plain dense tensors; autograd saved a {kind}")
+            raise CkptError(f"{self.name} packs plain dense tensors; autograd saved a {kind}")
         tensor = tensor.detach().resolve_conj().resolve_neg()
         storage = tensor.untyped_storage()
         # A weak reference keeps a dead storage's address taken; the version tells of changes.
@@ -223,12 +224,12 @@ def gradient_error(loss: Callable[[], Tensor], of: nn.Module | Mapping[str, Tens
     every: Mapping[str, Tensor] = dict(of.named_parameters()) if isinstance(of, nn.Module) else of
     named = {name: t for name, t in every.items() if t.requires_grad}
     if not named:
-        raise ValueError("nothing to compare: no tensor in `of` requires a gradient")
+        raise CkptError("nothing to compare: no tensor in `of` requires a gradient")
     with torch.random.fork_rng():  # puts the generators back afterwards, so both runs start from the same state
         exact = torch.autograd.grad(loss(), list(named.values()), allow_unused=True)
     if all(g is None for g in exact):
         names = ", ".join(list(named)[:4]) + ", …" * (len(named) > 4)
-        raise ValueError(f"nothing to compare: loss() uses none of {names}. Does it run another model, or a copy?")
+        raise CkptError(f"nothing to compare: loss() uses none of {names}. Does it run another model, or a copy?")
     with torch.random.fork_rng():
         with packing:
             packed_loss = loss()

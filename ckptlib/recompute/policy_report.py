@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from ..errors import CkptError
 from ..remember.measurement import measure
 from ..remember.training_step import call_of
 from ..tables import Table, mib
@@ -71,7 +72,7 @@ def _built(build: Callable) -> tuple[Callable[..., Any], tuple]:
     parts = made if isinstance(made, (tuple, list)) else [made]
     if not (len(parts) == 2 and callable(parts[0])):
         found = ", ".join(type(part).__name__ for part in parts)
-        raise TypeError(f"build returned {found}; expected (segment, inputs), where one tensor is an input by itself")
+        raise CkptError(f"build returned {found}; expected (segment, inputs), where one tensor is an input by itself")
     args, kwargs = call_of(parts[1])
     return partial(parts[0], **kwargs) if kwargs else parts[0], args
 
@@ -83,7 +84,7 @@ def _policy(name: str, make: Any, segment: Callable, args: tuple) -> Any:
     policy = make(segment, *args)
     if not (callable(policy) or isinstance(policy, (list, tuple, set))):
         hint = f"If that function is the policy: {name}=lambda f, *x: it"
-        raise TypeError(f"{name} was called with the segment to make a policy, and made {policy!r}. {hint}")
+        raise CkptError(f"{name} was called with the segment to make a policy, and made {policy!r}. {hint}")
     return policy
 
 

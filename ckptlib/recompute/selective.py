@@ -53,7 +53,7 @@ def selective(policy: Policy | Callable | list) -> Selective:
     if isinstance(policy, (list, tuple, set)):
         policy = by_op(*policy)
     if not callable(policy):
-        raise TypeError(f"a policy is by_op, by_module, by_budget, a list of ops or a function, not {policy!r}")
+        raise CkptError(f"a policy is by_op, by_module, by_budget, a list of ops or a function, not {policy!r}")
     return Selective(policy if isinstance(policy, Policy) else Policy(policy))
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node, saved_tensors_hooks
 from torch.nn.parameter import is_lazy
 
+from ..errors import CkptError
 from ..tables import Table
 from ..torch_internals import current_graph_task, not_compiled, tree_leaves
 from ..tracing.storages import storages_of
@@ -64,7 +65,7 @@ def watch(model: nn.Module) -> Iterator[Watch]:
     """
     if not isinstance(model, nn.Module):
         found = f"the class {model.__name__}: was it not called?" if isinstance(model, type) else type(model).__name__
-        raise TypeError(f"watch needs a model, an nn.Module, but got {found}")
+        raise CkptError(f"watch needs a model, an nn.Module, but got {found}")
     watched = Watch(model)
     try:
         watched.start()

@@ -49,7 +49,7 @@ class Ledger:
     def rows(self, depth: int = 1) -> list[Row]:
         """One row per module `depth` levels below the model, deeper ones added to it; rows without bytes left out."""
         if depth < 0:
-            raise ValueError(f"depth is {depth}: 0 is the model as a whole, 1 its children, and so on")
+            raise CkptError(f"depth is {depth}: 0 is the model as a whole, 1 its children, and so on")
         rows: dict[str, Row] = {}
         for path, own in self.modules.items():
             inside = path not in (self.model, OUTSIDE)
@@ -94,9 +94,9 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
     True
     """
     if step is None and isinstance(model, nn.Module):
-        raise TypeError("ledger needs the step to run: ledger(model, step), or ledger(build) with a build() of both")
+        raise CkptError("ledger needs the step to run: ledger(model, step), or ledger(build) with a build() of both")
     if fake and step is not None:
-        raise TypeError("fake=True needs a fake model: use ledger(build, fake=True), with a build() of model and step")
+        raise CkptError("fake=True needs a fake model: use ledger(build, fake=True), with a build() of model and step")
     with recording(fake) as recorder:
         if step is None:
             model, step = _built(model)
@@ -112,7 +112,7 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
 
 def _built(build: Any) -> tuple[nn.Module, Callable[[], object]]:
     if not callable(build):
-        raise TypeError(f"ledger needs ledger(model, step) or ledger(build), but got {type(build).__name__}")
+        raise CkptError(f"ledger needs ledger(model, step) or ledger(build), but got {type(build).__name__}")
     step = handed_in(build(), "build()")
     if step.model is None:
         raise CkptError("build() returned a step alone, and a ledger is of a model: return (model, step)")
@@ -122,9 +122,9 @@ def _built(build: Any) -> tuple[nn.Module, Callable[[], object]]:
 def _check(model: Any, step: Any) -> str:
     """The one device of the model."""
     if not isinstance(model, nn.Module):
-        raise TypeError(f"ledger needs a model, an nn.Module, but got {type(model).__name__}")
+        raise CkptError(f"ledger needs a model, an nn.Module, but got {type(model).__name__}")
     if not callable(step):
-        raise TypeError(f"ledger needs a step to call, but got {type(step).__name__}. Was it called already?")
+        raise CkptError(f"ledger needs a step to call, but got {type(step).__name__}. Was it called already?")
     return only_device(model)
 
 

@@ -16,6 +16,7 @@ from ..cuda.allocator import CUDA_RULES, AllocatorRules, CachingAllocator
 from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import DEFAULT, Gpu, preset
 from ..cuda.simulate import simulate
+from ..errors import CkptError
 from ..tables import Table, mib
 from ..tracing.cpu_allocator import Hidden, profiled, reconcile
 from ..tracing.events import Trace
@@ -112,16 +113,16 @@ def measure(
     run on the CPU does not know an LSTM's workspace, most of its memory: it warns, and lists it in `unknowns`.
     """
     if not callable(fn):
-        raise TypeError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
+        raise CkptError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
     if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
-        raise TypeError(f"{fn.__name__} makes a generator or a coroutine when called: measure a function that runs")
+        raise CkptError(f"{fn.__name__} makes a generator or a coroutine when called: measure a function that runs")
     device = str(device)
     if hidden and (device != "cpu" or fake):
-        raise ValueError("hidden=True asks the CPU's own allocator: it needs device='cpu' and real tensors")
+        raise CkptError("hidden=True asks the CPU's own allocator: it needs device='cpu' and real tensors")
     simulation = {"gpu": gpu, "rules": rules, "capacity": capacity}
     if device != SIMULATED and any(option is not None for option in simulation.values()):
         given = " and ".join(name for name, option in simulation.items() if option is not None)
-        raise ValueError(
+        raise CkptError(
             f"got {given}, for a simulated GPU, but device is {device!r}, where memory is counted as it is: was "
             f"device={SIMULATED!r} left out?"
         )
@@ -132,7 +133,7 @@ def measure(
         return _simulated(_Run(fn, fake, builds), chosen, rules or CUDA_RULES, capacity)
     real.require(device)  # says so clearly if there is no such device here
     if fake:
-        raise ValueError(f"fake tensors take no memory on {device!r}: measure them with device='sim:cuda' or 'cpu'")
+        raise CkptError(f"fake tensors take no memory on {device!r}: measure them with device='sim:cuda' or 'cpu'")
     return _on_gpu(_Run(fn, fake, builds), device)
 
 

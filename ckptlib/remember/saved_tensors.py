@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..errors import CkptError
 from ..tables import Table
 from ..torch_internals import next_sequence_number, sequence_number, tree_leaves
 from ..tracing.events import Storage
@@ -85,7 +86,7 @@ def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
     """
     if not callable(fn):
         got = f"got {type(fn).__name__}: try lambda: {{your call}}"
-        raise TypeError(f"saved_tensors needs a function to call, {got}")
+        raise CkptError(f"saved_tensors needs a function to call, {got}")
     with recording(fake) as recorder:
         keeper = _Keeper(recorder)
         with torch.autograd.graph.saved_tensors_hooks(keeper.pack, keeper.unpack):
@@ -122,7 +123,7 @@ class _Keeper:
     def rows(self, result: Any) -> SavedTensors:
         kept = [ticket for ref in self.tickets if (ticket := ref()) is not None]
         if not kept and (self.tickets or result is None):
-            raise ValueError(
+            raise CkptError(
                 f"fn returned {type(result).__name__}, and of {len(self.tickets)} tensors that autograd saved none was "
                 "still kept then: the graph was gone. Return the loss from fn, and do not call backward inside it."
             )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..errors import CkptError
 from .events import Storage, Trace
 from .storages import plain_parts, tensors_in
 
@@ -105,7 +106,7 @@ def only_device(model: nn.Module) -> str:
     where = {str(t.device): name for name, t in reversed(tensors)}  # the first tensor on each device
     if len(where) > 1:
         found = ", ".join(f"{device} ({name})" for device, name in sorted(where.items()))
-        raise ValueError(
+        raise CkptError(
             f"{type(model).__name__} is on {len(where)} devices: {found}. Memory is measured on one device at a time: "
             "was a layer left behind when the model was moved?"
         )

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+from ..errors import CkptError
 from ..torch_internals import (
     CalledDirectly,
     FakeTensorMode,
@@ -61,7 +62,7 @@ def mark(label: str) -> None:
 def recording(fake: bool = False, **options: Any) -> Iterator[Recorder]:
     """As `trace`, but yields the recorder: for measurements that steer it."""
     if _current() is not None:
-        raise RuntimeError("a trace is already running in this thread: leave it before you start another one")
+        raise CkptError("a trace is already running in this thread: leave it before you start another one")
     with FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext() as fake_mode:
         recorder = Recorder(fake_mode, **options)
         try:

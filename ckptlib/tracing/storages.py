@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..errors import CkptError
 from ..torch_internals import (
     get_unwrapped,
     is_functorch_wrapped_tensor,
@@ -55,7 +56,7 @@ def plain_parts(t: Tensor) -> list[Tensor]:
     if t.layout in _SPARSE_PARTS:
         with without_python_dispatch():  # looking must not be recorded as an op
             return [part(t.detach()) for part in _SPARSE_PARTS[t.layout]]
-    raise TypeError(f"cannot count the bytes of a tensor with layout {t.layout}: its memory is the backend's own")
+    raise CkptError(f"cannot count the bytes of a tensor with layout {t.layout}: its memory is the backend's own")
 
 
 def storages_of(t: Tensor) -> list[torch.UntypedStorage]:

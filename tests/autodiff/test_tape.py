@@ -16,6 +16,7 @@ from torch import Tensor, nn
 import ckptlib as ck
 from ckptlib.autodiff import rules
 from ckptlib.autodiff.tape import Tape, Var
+from ckptlib.errors import CkptError
 
 
 def autograd_nbytes(fn: Callable[[], object]) -> int:
@@ -352,7 +353,7 @@ def test_your_own_vjp_for_an_op_with_options():
 )
 def test_a_wrong_op_is_told_what_is_wrong(forward, pull_back, message):
     tape = Tape()
-    with pytest.raises((TypeError, ValueError), match=message):
+    with pytest.raises(CkptError, match=message):
         tape.backward(tape.apply(forward, pull_back, tape.var(torch.ones(2, 3))), torch.ones(2, 3))
 
 
@@ -395,5 +396,5 @@ def mistake(name: str) -> None:
     }.items(),
 )
 def test_errors_teach(name, message):
-    with pytest.raises((AttributeError, RuntimeError, TypeError, ValueError), match=message):
+    with pytest.raises((AttributeError, CkptError), match=message):
         mistake(name)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ckptlib.cuda import allocator, allocator_blocks, allocator_books
 from ckptlib.cuda.allocator import AllocatorRules, Block, CachingAllocator, OutOfMemory
+from ckptlib.errors import CkptError
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30
 EXPANDABLE = AllocatorRules(expandable_segments=True)
@@ -176,7 +177,7 @@ def test_max_split_size_releases_only_what_is_needed():
 
 
 def test_max_split_size_below_a_segment_is_refused():
-    with pytest.raises(ValueError, match="Was it given in MB"):
+    with pytest.raises(CkptError, match="Was it given in MB"):
         AllocatorRules(max_split_size=128)
     with pytest.raises(FrozenInstanceError):
         AllocatorRules().min_block = 1
@@ -535,7 +536,7 @@ def test_double_free_is_found_even_when_the_address_is_in_use_again():
     gpu.free(old)
     new = gpu.malloc(600)
     assert new.address == old.address and new is not old
-    with pytest.raises(ValueError, match="double free"):
+    with pytest.raises(CkptError, match="double free"):
         gpu.free(old)
     assert gpu.allocated == 1024 and (old.size, old.nbytes) == (1024, 600)
     assert old.prev is None and old.next is None  # a kept handle keeps nothing else alive
@@ -547,21 +548,21 @@ def test_foreign_blocks_are_refused():
     mine, theirs = gpu.malloc(1), other.malloc(1)
     copy = gpu.segments[0].blocks[0]
     for block in (theirs, copy, Block(mine.address + 512, 512, "small", "allocated")):
-        with pytest.raises(ValueError, match="not returned by this allocator"):
+        with pytest.raises(CkptError, match="not returned by this allocator"):
             gpu.free(block)
     assert gpu.allocated == 512
 
 
 def test_bad_numbers_are_refused():
-    with pytest.raises(ValueError, match="nbytes is -1"):
+    with pytest.raises(CkptError, match="nbytes is -1"):
         CachingAllocator().malloc(-1)
-    with pytest.raises(ValueError, match="exabyte"):
+    with pytest.raises(CkptError, match="exabyte"):
         CachingAllocator(EXPANDABLE).malloc(2**60)
     for wrong in (1.5, 1e9, float("nan"), "4", None):
-        with pytest.raises(ValueError, match=f"nbytes is {re.escape(repr(wrong))}: expected a whole number"):
+        with pytest.raises(CkptError, match=f"nbytes is {re.escape(repr(wrong))}: expected a whole number"):
             CachingAllocator().malloc(wrong)
     assert CachingAllocator().malloc(np.int64(3) * 400).size == 1536  # as np.prod(shape) * itemsize is
-    with pytest.raises(ValueError, match="capacity is 0"):
+    with pytest.raises(CkptError, match="capacity is 0"):
         CachingAllocator(capacity=0)
 
 

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from ckptlib.cuda.dispatch.as_cuda import UnknownOnCuda, as_cuda, is_host
 from ckptlib.cuda.dispatch.autocast import FLOAT, FLOAT_APPENDED, FLOAT_OUT, LISTED, LOWER, WIDEST
 from ckptlib.cuda.gpus import at_release, preset
+from ckptlib.errors import CkptError
 
 A100 = at_release(preset("a100"), "2.13")
 HALVES = (torch.float16, torch.bfloat16)
@@ -700,7 +701,7 @@ def test_everything_is_restored():
         F.dropout(torch.randn(4), 0.5)
         raise ZeroDivisionError
     assert traces() == before
-    with pytest.raises(ValueError, match="no preset"), as_cuda("abacus"):
+    with pytest.raises(CkptError, match="no preset"), as_cuda("abacus"):
         pass
     assert traces() == before
     with Log() as log:

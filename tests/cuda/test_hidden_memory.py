@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 import ckptlib as ck
 from ckptlib.cuda.gpus import CUBLAS_DEFAULT, GENERATIONS, PRESETS, Gpu, at_release, preset
 from ckptlib.cuda.hidden_memory.by_op import Held, held, uses_cublas, uses_cublaslt
+from ckptlib.errors import CkptError
 from ckptlib.tracing.events import Op, TensorMeta
 
 A100, H100, T4, ADA = (preset(name) for name in ("a100", "h100", "t4", "ada"))
@@ -77,7 +78,7 @@ def test_presets_by_name_generation_and_value():
     assert all(isinstance(preset(name), Gpu) for name in GENERATIONS)
     without = replace(A100, cublas_workspace=0)
     assert preset(without) is without
-    with pytest.raises(ValueError, match=r"'gtx1080'.*h100-pcie.*blackwell"):
+    with pytest.raises(CkptError, match=r"'gtx1080'.*h100-pcie.*blackwell"):
         preset("gtx1080")
 
 
@@ -87,7 +88,7 @@ def test_releases_differ_in_workspaces():
     assert at_release(A100, (2, 12)).cublaslt_workspace == 0  # cuBLASLt uses cuBLAS's: pytorch#175879
     assert at_release(preset("b200"), "2.11").cublas_workspace == 8_519_680
     assert at_release(preset("b200"), "2.12").cublas_workspace == 32 * 2**20  # pytorch#175344
-    with pytest.raises(ValueError, match="'nightly'"):
+    with pytest.raises(CkptError, match="'nightly'"):
         at_release(A100, "nightly")
 
 

@@ -21,6 +21,7 @@ from matplotlib.patches import PathPatch
 from ckptlib.cuda.allocator import CachingAllocator
 from ckptlib.cuda.gpus import preset
 from ckptlib.cuda.simulate import simulate
+from ckptlib.errors import CkptError
 from ckptlib.figures import measurements, styles, timelines
 from ckptlib.fitting.fit import Fit, Fits, Need
 from ckptlib.fitting.windows import PARTS
@@ -453,23 +454,23 @@ def test_own_figures_in_the_books_style():
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: measurements.timeline(Timeline()), ValueError, "no bytes were in use"),
-        (lambda: measurements.timeline([1, 2]), TypeError, "ck.measure returns.*got list"),
-        (lambda: measurements.compare({"one": tiny_timeline(2)}), ValueError, "two or three"),
-        (lambda: measurements.ledger_bars({}), ValueError, "nothing to draw"),
-        (lambda: measurements.ledger_bars([1]), TypeError, "got list"),
-        (lambda: measurements.ledger_bars({"a": 3}), TypeError, "label"),
+        (lambda: measurements.timeline(Timeline()), CkptError, "no bytes were in use"),
+        (lambda: measurements.timeline([1, 2]), CkptError, "ck.measure returns.*got list"),
+        (lambda: measurements.compare({"one": tiny_timeline(2)}), CkptError, "two or three"),
+        (lambda: measurements.ledger_bars({}), CkptError, "nothing to draw"),
+        (lambda: measurements.ledger_bars([1]), CkptError, "got list"),
+        (lambda: measurements.ledger_bars({"a": 3}), CkptError, "label"),
         (
             lambda: measurements.ledger_bars({"a": {"activations": 3}}),
-            ValueError,
+            CkptError,
             "'activations': expected one of parameter",
         ),
-        (lambda: measurements.ledger_bars({"a": {"input": -3}}), ValueError, "negative"),
-        (lambda: measurements.saved_bars(SavedTensors()), ValueError, "nothing to draw"),
-        (lambda: measurements.allocator_map(CachingAllocator()), ValueError, "no segment"),
-        (lambda: measurements.allocator_map(3), TypeError, "got int"),
-        (lambda: measurements.fit_bars({"none": 3}), TypeError, "expected the answer of ck.fit.*got dict"),
-        (lambda: measurements.fit_bars(Fits({}, {})), ValueError, "no strategy"),
+        (lambda: measurements.ledger_bars({"a": {"input": -3}}), CkptError, "negative"),
+        (lambda: measurements.saved_bars(SavedTensors()), CkptError, "nothing to draw"),
+        (lambda: measurements.allocator_map(CachingAllocator()), CkptError, "no segment"),
+        (lambda: measurements.allocator_map(3), CkptError, "got int"),
+        (lambda: measurements.fit_bars({"none": 3}), CkptError, "expected the answer of ck.fit.*got dict"),
+        (lambda: measurements.fit_bars(Fits({}, {})), CkptError, "no strategy"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_clearly(call, error, match):
@@ -505,5 +506,5 @@ def test_steps_of_a_chain_that_takes_no_time_are_equally_wide():
 
 def test_a_trade_off_needs_points():
     for wrong in ({}, {"a": []}, {str(i): [(1, 1)] for i in range(6)}):
-        with pytest.raises(ValueError, match="nothing to draw|can be told apart"):
+        with pytest.raises(CkptError, match="nothing to draw|can be told apart"):
             measurements.pareto(wrong)

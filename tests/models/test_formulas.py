@@ -168,7 +168,7 @@ def test_tensor_and_sequence_parallelism(config, t):
     assert formulas.layer_nbytes(config, **with_sequence) == (sbh * 34 + 5 * a * s * s) // t
     assert formulas.layer_nbytes(config, strategy="selective", **with_sequence) == sbh * 34 // t
     assert formulas.layer_nbytes(config, strategy="full", tensor_parallel=t) == 2 * sbh
-    with pytest.raises(ValueError, match="'some', expected one of none, selective, full"):
+    with pytest.raises(CkptError, match="'some', expected one of none, selective, full"):
         formulas.layer_nbytes(config, strategy="some")
 
 

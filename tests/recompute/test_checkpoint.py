@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import CheckpointError, CheckpointPolicy, create_selective_checkpoint_contexts
 
 import ckptlib as ck
+from ckptlib.errors import CkptError
 from ckptlib.models import mlp
 from ckptlib.recompute.checkpoint import CheckpointFunction, checkpoint
 from ckptlib.recompute.restored_state import Surroundings
@@ -509,7 +510,7 @@ def test_values_work_under_a_policy_and_are_not_seen_by_it():
 
 
 def test_values_of_a_meta_tensor_are_refused():
-    with pytest.raises(ValueError, match="cannot read the bytes of a meta tensor"):
+    with pytest.raises(CkptError, match="cannot read the bytes of a meta tensor"):
         safe(two, torch.ones(3, device="meta", requires_grad=True), determinism_check="values")
 
 

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 import ckptlib as ck
+from ckptlib.errors import CkptError
 from ckptlib.recompute.checkpoint import checkpoint as ours
 from ckptlib.recompute.lint import lint
 from ckptlib.recompute.pitfalls import PITFALLS
@@ -369,9 +370,9 @@ def test_other_errors_are_not_swallowed_and_bad_arguments_are_refused():
     with pytest.raises(ZeroDivisionError):
         lint(step=step)
     assert torch.utils.checkpoint._allowed_determinism_checks_to_fns["default"].__name__ == "_default_meta_extractor"
-    with pytest.raises(TypeError, match="needs a model, a step to run, or both"):
+    with pytest.raises(CkptError, match="needs a model, a step to run, or both"):
         lint()
-    with pytest.raises(TypeError, match="expected an nn.Module"):
+    with pytest.raises(CkptError, match="expected an nn.Module"):
         lint(step)
 
 

@@ -172,7 +172,7 @@ def test_other_mistakes_with_ops(wrong):
 
 @BY_RESULT
 def test_other_mistakes():
-    with pytest.raises(TypeError, match="a policy is by_op"):
+    with pytest.raises(CkptError, match="a policy is by_op"):
         selective(3)
     with pytest.raises(CkptError, match="given no module"):
         by_module(Mlp())
@@ -250,7 +250,7 @@ def test_a_report_takes_a_policy_as_it_is():
     ops = aten.addmm.default, aten.gelu.default
     report = policy_report(make, made=lambda f, *args: by_op(*ops), ready=by_op(*ops), several=list(ops))
     assert report["made"][1:] == report["ready"][1:] == report["several"][1:]
-    with pytest.raises(TypeError, match=r"mine was called with the segment to make a policy, and made False\. If that"):
+    with pytest.raises(CkptError, match=r"mine was called with the segment to make a policy, and made False\. If that"):
         policy_report(make, mine=lambda ctx, op, *args, **kwargs: op is aten.addmm.default)
 
 
@@ -259,7 +259,7 @@ def test_a_report_takes_a_policy_as_it_is():
     [(Mlp(), "Mlp;"), ((torch.ones(4, 16), Mlp()), "Tensor, Mlp;"), ((Mlp(), (), ()), "Mlp, tuple, tuple;")],
 )
 def test_a_report_of_something_else_than_a_segment_and_its_arguments(built, found):
-    with pytest.raises(TypeError, match=rf"build returned {found} expected \(segment, inputs\)"):
+    with pytest.raises(CkptError, match=rf"build returned {found} expected \(segment, inputs\)"):
         policy_report(lambda: built)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
+from ckptlib.errors import CkptError
 from ckptlib.models.mlp import MLP
 from ckptlib.remember.hooks import watch
 from ckptlib.tracing.recorder import recording
@@ -498,5 +499,5 @@ def test_a_table_in_text_and_html():
     ("wrong", "hint"), [(MLP, "class MLP: was it not called"), (len, "builtin"), (None, "NoneType")]
 )
 def test_what_is_not_a_model_is_refused(wrong, hint):
-    with pytest.raises(TypeError, match=hint), watch(wrong):
+    with pytest.raises(CkptError, match=hint), watch(wrong):
         pass

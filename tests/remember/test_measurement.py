@@ -17,6 +17,7 @@ from ckptlib.cli import main
 from ckptlib.cuda.allocator import CUDA_RULES, OutOfMemory
 from ckptlib.cuda.gpus import PRESETS
 from ckptlib.cuda.real_gpu import NoSuchDevice
+from ckptlib.errors import CkptError
 
 
 def build(rows: int = 64):
@@ -110,22 +111,22 @@ def test_unknown_device(device):
 
 
 def test_unknown_gpu():
-    with pytest.raises(ValueError, match="a100"):
+    with pytest.raises(CkptError, match="a100"):
         ck.measure(lambda: None, "sim:cuda", gpu="voodoo")
 
 
 def test_not_callable():
-    with pytest.raises(TypeError, match="Was it called already"):
+    with pytest.raises(CkptError, match="Was it called already"):
         ck.measure(build()())
 
 
 def test_builds_needs_a_step():
-    with pytest.raises(TypeError, match="with builds=True, returned int, expected a function: the step"):
+    with pytest.raises(CkptError, match="with builds=True, returned int, expected a function: the step"):
         ck.measure(lambda: 3, builds=True)
 
 
 def test_hidden_needs_real_cpu_tensors():
-    with pytest.raises(ValueError, match="real tensors"):
+    with pytest.raises(CkptError, match="real tensors"):
         ck.measure(build, "sim:cuda", hidden=True)
 
 
@@ -140,7 +141,7 @@ def test_hidden_needs_real_cpu_tensors():
     ],
 )
 def test_what_describes_a_simulated_gpu_is_not_ignored_elsewhere(device, options, named):
-    with pytest.raises(ValueError, match=f"got {named}, .* device is '{device}'.*device='sim:cuda' left out"):
+    with pytest.raises(CkptError, match=f"got {named}, .* device is '{device}'.*device='sim:cuda' left out"):
         ck.measure(build, device, builds=True, **options)
 
 
@@ -159,7 +160,7 @@ def test_an_error_half_way_is_the_users_own():
 def test_a_model_on_two_devices():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3, device="meta"))
     for ask in (ck.measure, ck.saved_tensors):
-        with pytest.raises(ValueError, match=r"on 2 devices: cpu \(0.weight\), meta \(1.weight\)"):
+        with pytest.raises(CkptError, match=r"on 2 devices: cpu \(0.weight\), meta \(1.weight\)"):
             ask(lambda: model(torch.randn(2, 3)))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from ...errors import CkptError
 from ...models.configs import CONFIGS, Config
 from ...models.formulas import STRATEGIES, activation_nbytes, layer_nbytes
 from .. import measurements, styles
@@ -25,7 +26,7 @@ def rank_nbytes(config: Config, way: str, tensor: int, data: int, recompute: str
     biases, less than a thousandth of the parameters, are counted as if tensor parallelism split them, too.
     """
     if way not in WAYS:
-        raise ValueError(f"way is {way!r}, expected one of {', '.join(WAYS)}")
+        raise CkptError(f"way is {way!r}, expected one of {', '.join(WAYS)}")
     t = tensor if "tensor" in way else 1
     d = data if "FSDP" in way else 1
     split: dict[str, Any] = {"tensor_parallel": t, "sequence_parallel": "sequence" in way}

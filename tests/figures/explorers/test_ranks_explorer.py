@@ -5,6 +5,7 @@ import time
 import ipywidgets as widgets
 import pytest
 
+from ckptlib.errors import CkptError
 from ckptlib.figures.explorers.ranks import (
     DATA,
     MODELS,
@@ -43,7 +44,7 @@ def test_tensor_parallelism_alone_leaves_ten_bytes_for_each_element():
 
 
 def test_an_unknown_way_is_refused():
-    with pytest.raises(ValueError, match="expected one of DDP"):
+    with pytest.raises(CkptError, match="expected one of DDP"):
         rank_nbytes(GPT3_175B, "ZeRO", 1, 1)
 
 
