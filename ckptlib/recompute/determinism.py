@@ -42,6 +42,12 @@ FINGERPRINTS: dict[str, Callable[[Tensor], tuple]] = {
 }
 
 TIP = "Pass debug=True to checkpoint, or use torch.utils.checkpoint.set_checkpoint_debug_enabled(True), to see the ops."
+# pytorch#166926: a compiled function that has met a second shape has two graphs, and backward may choose the other one.
+COMPILED = (
+    "If this happens under torch.compile, the second run may have used a different compiled graph than the first, for "
+    "example one for dynamic shapes instead of one for a fixed shape. Then mark the dimensions whose size varies with "
+    "torch._dynamo.mark_dynamic() before the first call, so that one graph serves all sizes."
+)
 
 
 def _shown(fingerprint: tuple) -> dict[str, Any]:
@@ -66,14 +72,15 @@ def different_tensors(found: list[tuple[int, tuple, tuple]]) -> CheckpointError:
 def different_number(then: int, now: int) -> CheckpointError:
     return CheckpointError(
         "ckptlib.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
-        f"Number of tensors saved during forward: {then}\nNumber of tensors saved during recomputation: {now}.\n{TIP}"
+        f"Number of tensors saved during forward: {then}\nNumber of tensors saved during recomputation: {now}.\n"
+        f"{TIP}\n{COMPILED}"
     )
 
 
 def too_many(then: int) -> CheckpointError:
     return CheckpointError(
         "ckptlib.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
-        f"Number of tensors saved during forward: {then}.\n{TIP}"
+        f"Number of tensors saved during forward: {then}.\n{TIP}\n{COMPILED}"
     )
 
 
