@@ -17,21 +17,24 @@ from ..tables import Table
 from ..torch_internals import current_graph_task, forward_hooks, forward_pre_hooks
 from .lint_calls import CheckpointCall, Recorder, recorded_calls
 from .lint_source import from_source
-from .pitfalls import PITFALLS, Finding, updates_statistics
+from .pitfalls import PITFALLS, Finding, Pitfall, updates_statistics
 
 # What PyTorch, or ck.selective, says when a pitfall is an error already.
 ERRORS = {
-    "incompatible with .grad() or": 7,
-    "mark a variable ready only once": 8,
-    "marked as ready twice": 8,
-    "Unexpected keyword arguments": 11,
-    "never matches: ": 9,
-    "never ran in this segment": 9,
-    "ran in this segment. Are they another block's?": 9,
-    "the policy picked no op that ran": 9,
-    "eager torch recomputes it instead": 10,
+    "incompatible with .grad() or": Pitfall.AUTOGRAD_GRAD,
+    "mark a variable ready only once": Pitfall.DDP,
+    "marked as ready twice": Pitfall.DDP,
+    "Unexpected keyword arguments": Pitfall.HIDDEN_TENSORS,
+    "never matches: ": Pitfall.POLICY_NEVER_MATCHES,
+    "never ran in this segment": Pitfall.POLICY_NEVER_MATCHES,
+    "ran in this segment. Are they another block's?": Pitfall.POLICY_NEVER_MATCHES,
+    "the policy picked no op that ran": Pitfall.POLICY_NEVER_MATCHES,
+    "eager torch recomputes it instead": Pitfall.POLICY_WRONG_AMOUNT,
 }
-ONLY_IN_SOURCE = {8, 9}  # a run shows all others where they are, so hints about them are dropped
+# A run shows all others where they are, so hints about them are dropped.
+ONLY_IN_SOURCE = {Pitfall.DDP, Pitfall.POLICY_NEVER_MATCHES}
+# Of these, a finding about the whole run is dropped if one about a module or a call says where it is.
+SHOWN_ONCE = {Pitfall.BATCHNORM_TWICE, Pitfall.POLICY_NEVER_MATCHES}
 SAVES = {CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE}
 OFFLOADS = {CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD}
 
@@ -42,7 +45,7 @@ class Lint:
     error: Exception | None = None  # what ended the run before its end, if it was a pitfall
 
     @property
-    def numbers(self) -> set[int]:
+    def numbers(self) -> set[Pitfall]:
         return {finding.number for finding in self.findings}
 
     def table(self) -> Table:
@@ -108,19 +111,19 @@ def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], E
     if watched is not None and model is not None:
         found += _of_modules(watched, calls, dict(model.named_modules()), hooked)
     more = [*_of_functions(recorder), *(_of_error(error, calls) if error is not None else ())]
-    known = {f.number for f in found} & {4, 9}  # there the module's finding, or the call's, says where
+    known = {f.number for f in found} & SHOWN_ONCE
     return found + [f for f in more if f.number not in known], error, bool(calls)
 
 
-def _known(error: Exception) -> int | None:
-    return next((number for text, number in ERRORS.items() if text in str(error)), None)
+def _known(error: Exception) -> Pitfall | None:
+    return next((pitfall for text, pitfall in ERRORS.items() if text in str(error)), None)
 
 
 def _of_error(error: Exception, calls: list[CheckpointCall]) -> list[Finding]:
-    if number := _known(error):
-        return [Finding(number, "the run", f"{type(error).__name__}: {error!s:.80}")]
+    if pitfall := _known(error):
+        return [Finding(pitfall, "the run", f"{type(error).__name__}: {error!s:.80}")]
     guilty = any(call.drew and not call.preserve_rng_state for call in calls)
-    return [] if guilty else [Finding(3, "the run", _compared(error)[:130])]
+    return [] if guilty else [Finding(Pitfall.OTHER_VALUES, "the run", _compared(error)[:130])]
 
 
 def _compared(error: Exception) -> str:
@@ -133,30 +136,44 @@ def _compared(error: Exception) -> str:
 
 def _of_functions(recorder: Recorder) -> Iterator[Finding]:
     for name, times in recorder.updates.items():
-        yield Finding(4, f"F.{name}", f"updated its running statistics {times} times again")
+        yield Finding(Pitfall.BATCHNORM_TWICE, f"F.{name}", f"updated its running statistics {times} times again")
     if recorder.undrawn:
         why = "its noise was never drawn, and the gradient is wrong. Say early_stop=False"
-        yield Finding(3, "F.rrelu", f"the second run stopped inside it, {recorder.undrawn} times: {why}")
+        yield Finding(
+            Pitfall.OTHER_VALUES, "F.rrelu", f"the second run stopped inside it, {recorder.undrawn} times: {why}"
+        )
 
 
 def _of_call(call: CheckpointCall) -> Iterator[Finding]:
     if call.reentrant and call.outermost and not call.inputs_need_grad:
-        yield Finding(1, call.name, "reentrant, and no input requires a gradient")
+        yield Finding(Pitfall.NOTHING_TRAINED, call.name, "reentrant, and no input requires a gradient")
     masked = call.drew and not call.preserve_rng_state
     if masked:
-        yield Finding(2, call.name, "draws random numbers under preserve_rng_state=False")
+        yield Finding(Pitfall.OTHER_MASK, call.name, "draws random numbers under preserve_rng_state=False")
     if call.second_differs and not masked:
-        yield Finding(3, call.name, "the second run's outputs are not the first's")
+        yield Finding(Pitfall.OTHER_VALUES, call.name, "the second run's outputs are not the first's")
     if call.policy and not call.policy.keys() & SAVES:
-        yield Finding(9, call.name, f"the policy was asked {call.policy.total()} times and saved nothing")
+        yield Finding(
+            Pitfall.POLICY_NEVER_MATCHES,
+            call.name,
+            f"the policy was asked {call.policy.total()} times and saved nothing",
+        )
     if call.policy.keys() & OFFLOADS:
-        yield Finding(10, call.name, "outside torch.compile, CPU_OFFLOAD means recompute")
+        yield Finding(Pitfall.POLICY_WRONG_AMOUNT, call.name, "outside torch.compile, CPU_OFFLOAD means recompute")
     if call.policy and call.policy.keys() <= SAVES:
-        yield Finding(10, call.name, "the policy saves every op: more than no checkpoint would keep")
+        yield Finding(
+            Pitfall.POLICY_WRONG_AMOUNT, call.name, "the policy saves every op: more than no checkpoint would keep"
+        )
     if call.hidden_tensors:
-        yield Finding(11, call.name, f"{call.hidden_tensors} tensors inside containers stay alive, whoever checkpoints")
+        yield Finding(
+            Pitfall.HIDDEN_TENSORS,
+            call.name,
+            f"{call.hidden_tensors} tensors inside containers stay alive, whoever checkpoints",
+        )
     if call.compiled:
-        yield Finding(12, call.name, "a compiled module inside: its second run may take another graph")
+        yield Finding(
+            Pitfall.AUTOCAST_OR_COMPILE, call.name, "a compiled module inside: its second run may take another graph"
+        )
 
 
 def _of_chains(calls: list[CheckpointCall]) -> Iterator[Finding]:
@@ -166,20 +183,26 @@ def _of_chains(calls: list[CheckpointCall]) -> Iterator[Finding]:
         (start, end, layers), last = chains[-1], chains[-1][1]
         if layers - 1 - last > end - start + 1:
             found = f"{layers - 1 - last} of {layers} layers are in the last segment, which is not checkpointed"
-            yield Finding(6, "checkpoint_sequential", found)
+            yield Finding(Pitfall.NO_MEMORY_SAVED, "checkpoint_sequential", found)
 
 
 def _of_modules(watched: Watch, calls: list[CheckpointCall], modules: dict, hooked: set) -> Iterator[Finding]:
     for row in watched.rows:
         module = modules[next((n for n in row.names if n in modules), "")]
         if row.recompute and updates_statistics(module):
-            yield Finding(4, row.module, f"ran {row.forward + row.recompute} times, {row.recompute} of them again")
+            yield Finding(
+                Pitfall.BATCHNORM_TWICE,
+                row.module,
+                f"ran {row.forward + row.recompute} times, {row.recompute} of them again",
+            )
         if row.recompute and module in hooked:
-            yield Finding(5, row.module, f"its hooks: {row.recompute} times again, {row.cut} of them cut short")
+            yield Finding(
+                Pitfall.HOOKS_AGAIN, row.module, f"its hooks: {row.recompute} times again, {row.cut} of them cut short"
+            )
     outermost = sum(call.outermost for call in calls)
     if outermost == 1 and watched.recomputed > watched.stored:
         found = f"one checkpoint: {watched.recomputed:,} B come back at once, {watched.stored:,} B were kept beside it"
-        yield Finding(6, next(call.name for call in calls if call.outermost), found)
+        yield Finding(Pitfall.NO_MEMORY_SAVED, next(call.name for call in calls if call.outermost), found)
 
 
 class _Autocast:
@@ -196,7 +219,9 @@ class _Autocast:
                 if current_graph_task() == -1:
                     self.first[name] = now
                 elif name in self.first and now != self.first[name]:
-                    self.findings.append(Finding(12, name, f"autocast was {self.first[name]}, and {now} again"))
+                    self.findings.append(
+                        Finding(Pitfall.AUTOCAST_OR_COMPILE, name, f"autocast was {self.first[name]}, and {now} again")
+                    )
 
             return entered
 

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from ..torch_internals import AnyDropout
-from .pitfalls import Finding, is_compiled, updates_statistics
+from .pitfalls import Finding, Pitfall, is_compiled, updates_statistics
 
 
 def from_source(model: nn.Module) -> Iterator[Finding]:
@@ -20,7 +20,11 @@ def from_source(model: nn.Module) -> Iterator[Finding]:
     calls = [found for cls in dict.fromkeys(map(type, modules)) for found in _calls_in(cls)]
     for cls in dict.fromkeys(map(type, modules)):
         for node in _packets_in(cls):
-            yield Finding(9, cls.__name__, f"{ast.unparse(node)} is a family of ops: no op ever equals it")
+            yield Finding(
+                Pitfall.POLICY_NEVER_MATCHES,
+                cls.__name__,
+                f"{ast.unparse(node)} is a family of ops: no op ever equals it",
+            )
     if not calls:
         return
     inside = _inside(modules)
@@ -29,26 +33,30 @@ def from_source(model: nn.Module) -> Iterator[Finding]:
         options = {k.arg: k.value.value if isinstance(k.value, ast.Constant) else ... for k in call.keywords}
         yield from _from_call(where, call, options, random)
         if options.get("use_reentrant") is True and isinstance(model, nn.parallel.DistributedDataParallel):
-            yield Finding(8, where, "use_reentrant=True inside DistributedDataParallel")
+            yield Finding(Pitfall.DDP, where, "use_reentrant=True inside DistributedDataParallel")
     for m in inside:
         if updates_statistics(m):
-            yield Finding(4, type(m).__name__, "in a model that checkpoints: if a checkpoint is around it")
+            yield Finding(
+                Pitfall.BATCHNORM_TWICE, type(m).__name__, "in a model that checkpoints: if a checkpoint is around it"
+            )
         if is_compiled(m):
-            yield Finding(12, type(next(m.children())).__name__, "compiled, in a model that checkpoints")
+            yield Finding(
+                Pitfall.AUTOCAST_OR_COMPILE, type(next(m.children())).__name__, "compiled, in a model that checkpoints"
+            )
 
 
 def _from_call(where: str, call: ast.Call, options: dict, random: bool) -> Iterator[Finding]:
     if options.get("use_reentrant") is None:
-        yield Finding(1, where, "use_reentrant is not given: torch takes True")
+        yield Finding(Pitfall.NOTHING_TRAINED, where, "use_reentrant is not given: torch takes True")
     elif options["use_reentrant"] is True:
-        yield Finding(1, where, "use_reentrant=True: if no input requires a gradient")
+        yield Finding(Pitfall.NOTHING_TRAINED, where, "use_reentrant=True: if no input requires a gradient")
     if options.get("preserve_rng_state") is False and random:
-        yield Finding(2, where, "preserve_rng_state=False in a model with dropout")
+        yield Finding(Pitfall.OTHER_MASK, where, "preserve_rng_state=False in a model with dropout")
     segments = [getattr(a, "value", None) for a in call.args[1:2]] + [options.get("segments")]
     if _name(call) == "checkpoint_sequential" and 1 in segments:
-        yield Finding(6, where, "segments=1 checkpoints nothing: the last segment never is")
+        yield Finding(Pitfall.NO_MEMORY_SAVED, where, "segments=1 checkpoints nothing: the last segment never is")
     if _name(call) == "checkpoint" and any(map(_container, call.args[1:])):
-        yield Finding(11, where, "a container among the arguments")
+        yield Finding(Pitfall.HIDDEN_TENSORS, where, "a container among the arguments")
 
 
 def _container(node: ast.expr) -> bool:

@@ -13,7 +13,7 @@ import ckptlib as ck
 from ckptlib.errors import CkptError
 from ckptlib.recompute.checkpoint import checkpoint as ours
 from ckptlib.recompute.lint import lint
-from ckptlib.recompute.pitfalls import PITFALLS
+from ckptlib.recompute.pitfalls import PITFALLS, Pitfall
 from ckptlib.recompute.selective import PolicyError, by_module
 
 theirs = torch.utils.checkpoint.checkpoint  # a name of its own, as most programs have
@@ -361,6 +361,14 @@ def test_every_finding_comes_with_a_fix_and_renders():
     found = lint(Careless())
     assert len(PITFALLS) == 12 and all(f.fix in str(found) for f in found.findings)
     assert "<table>" in found._repr_html_()
+
+
+def test_a_pitfall_is_equal_to_its_number_and_printed_as_it():
+    assert list(Pitfall) == list(PITFALLS) == list(range(1, 13))
+    found = lint(Careless())
+    assert found.numbers == {1, 2, 4, 6, 9, 11} and {type(number) for number in found.numbers} == {Pitfall}
+    shown = (str(Pitfall.HOOKS_AGAIN), repr(Pitfall.HOOKS_AGAIN), f"{Pitfall.HOOKS_AGAIN:>2}", str({Pitfall.DDP}))
+    assert shown == ("5", "5", " 5", "{8}")
 
 
 def test_other_errors_are_not_swallowed_and_bad_arguments_are_refused():
