@@ -55,10 +55,9 @@ LINUX = [
 BRANCHES = {
     "grading/commands/grade.py": {"os.sched_getaffinity"},
     "book/lab.py": {"os.geteuid"},
-    "grading/sandbox/socket_folder.py": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW"},
     "grading/sandbox/limits.py": {"resource"},
     "grading/sandbox/unconfined.py": {"os.killpg", "signal.SIGKILL"},
-    "grading/sandbox/sockets.py": {"socket.AF_UNIX"},
+    "grading/sandbox/sockets.py": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW", "socket.AF_UNIX"},
     "grading/run/zmtp.py": {"socket.AF_UNIX"},
     "grading/run/listener.py": {"select.poll", "select.POLLIN", "select.POLLOUT"},
     "grading/sandbox/watchdog.py": {"os.sysconf"},

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import CkptError
 from ..assignment.checkout import BOOK
-from ..many.light_imports import skip_grammars
 from ..notebooks import submitted_files
 from ..reports import reader_progress
 from ..sandbox import sandbox
+from .grade import skip_grammars
 
 if TYPE_CHECKING:
     from ..assignment.assignment import Assignment

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ...errors import CkptError
 from ..many.executors import Cluster, Pool
-from ..many.light_imports import skip_grammars
 
 if TYPE_CHECKING:
     from ..assignment.assignment import Assignment
@@ -21,6 +20,13 @@ if TYPE_CHECKING:
     from ..one.scoring import Result
 
 REASON = 100  # characters of a reason in the table; JSON and the feedback have all of it
+
+
+def skip_grammars() -> None:
+    """In a command's own process, before nbformat is imported: jsonschema works without its grammars of internet
+    addresses, which take two seconds to import and which no notebook needs.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # how Python marks a missing module
 
 
 def grade(args: argparse.Namespace) -> tuple[str, int]:

@@ -7,7 +7,9 @@ nbgrader's own preprocessors, then writes autograded/ and feedback/.
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,6 @@ from traitlets import List
 
 from ...errors import CkptError
 from ..assignment.assignment import Assignment
-from ..feedback import exchange_files
-from ..feedback.exchange_files import SECRET, TIMESTAMP
 from ..feedback.page import WAITING, CellResult, Feedback, Pages, TaskResult
 from ..gradebook.course_folders import Course
 from ..gradebook.gradebook import OneGradebook
@@ -30,6 +30,8 @@ from ..gradebook.student_rows import SaveLatePenalty, SaveScores, Sheet, Sheets,
 from ..notebooks.submitted_files import Submission
 from ..one.scoring import Result, TaskScore
 from ..safe import sanitise
+
+TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"  # the exchange writes them into each submission
 
 
 class VerdictAutograde(Autograde):
@@ -99,7 +101,7 @@ class VerdictAutograde(Autograde):
     def _write_feedback(self, submission: Submission, record: dict, result: Result) -> None:
         name, page = self.assignment.name, self.pages.page(feedback(record, result))
         folder = self.course.path("feedback", result.student, name)
-        exchange_files.write(folder, name, page, submission, self.course.secret)
+        write_page(folder, name, page, submission, self.course.secret)
 
 
 def _read_back(sheet: Sheet, result: Result, by_hand: dict[str, float]) -> None:
@@ -152,6 +154,35 @@ def _replace_folder(folder: Path, ours: dict[str, bytes], theirs: dict[str, byte
 def _write(path: Path, raw: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(raw)
+
+
+# ---- the page, and what nbgrader's exchange needs to hand it out ----------------------------------------------------
+def write_page(folder: Path, assignment: str, page: str, submission: Submission, course_secret: bytes) -> None:
+    """The page comes last: where it is, the others are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in _for_the_exchange(submission, assignment, course_secret).items():
+        _replace(folder / name, text)
+    _replace(folder / f"{assignment}.html", page)
+
+
+def _for_the_exchange(submission: Submission, assignment: str, course_secret: bytes) -> dict[str, str]:
+    """`nbgrader release_feedback` reads both of every student; missing or odd ones would stop it for the whole class.
+
+    The page goes to whoever knows the submission's secret. Work that came by another way has none, and gets one that
+    nobody can guess.
+    """
+    when, secret = (submission.files.get(name, b"")[:1000].decode(errors="replace") for name in (TIMESTAMP, SECRET))
+    if not re.fullmatch(r"[!-~]{20,999}", secret):
+        about = "\0".join(["feedback", assignment, submission.student])
+        secret = hmac.digest(course_secret, about.encode(errors="surrogateescape"), "sha256").hex()
+    return {TIMESTAMP: when if re.fullmatch(r"[ -~]{0,100}", when) else "", SECRET: secret}
+
+
+def _replace(path: Path, text: str) -> None:
+    """All of it or nothing: somebody may be reading."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
 
 
 # ---- what they show -------------------------------------------------------------------------------------------------

@@ -23,11 +23,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from . import protocol, socket_folder, visible_system
+from . import protocol, visible_system
 from .kernel_process import KernelProcess
 from .limits import Limits
 from .preload import LATER
-from .sockets import CHANNELS, connection_info, listen, open_listener
+from .sockets import CHANNELS, connection_info, listen, open_listener, own_folder
 from .unconfined import Unconfined
 
 _START_SECONDS = 120.0
@@ -56,7 +56,7 @@ class Sandbox:
             )
         if shutil.which("bwrap") is None:
             raise SandboxUnavailable("bubblewrap is missing. On Debian and Ubuntu: sudo apt-get install bubblewrap")
-        address = str(socket_folder.mine() / f"warm-{secrets.token_hex(4)}")
+        address = str(own_folder() / f"warm-{secrets.token_hex(4)}")
         process, lifeline = _launch(address, preload)
         sandbox = cls(address, process, lifeline)
         atexit.register(sandbox.close)
@@ -70,7 +70,7 @@ class Sandbox:
         key: str | None = None,
     ) -> KernelProcess:
         """Fork a kernel with these files in its working folder. Its sockets are open: a client may connect at once."""
-        sockets = Path(tempfile.mkdtemp(prefix="k", dir=socket_folder.mine()))
+        sockets = Path(tempfile.mkdtemp(prefix="k", dir=own_folder()))
         listeners = listen(f"{sockets}/s", channels)
         key = key or secrets.token_hex(32)
         request = {

@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import socket
 
-from . import isolation, socket_folder
+from . import isolation
 from .limits import Limits, apply, data_nbytes
-from .sockets import CHANNELS, connection_info, listen
+from .sockets import CHANNELS, connection_info, listen, own_folder
 from .visible_system import ENVIRONMENT
 
 # Of the user's environment; the rest may hold what is nobody's business. Without the last four, Windows starts nothing.
@@ -54,7 +54,7 @@ class Unconfined:
         key: str | None = None,
     ) -> PlainProcess:
         """As Sandbox.kernel, but with nothing between the kernel and the machine."""
-        place = Path(tempfile.mkdtemp(prefix="k", dir=socket_folder.mine()))
+        place = Path(tempfile.mkdtemp(prefix="k", dir=own_folder()))
         (place / "work").mkdir()
         isolation.write_files(files or {}, str(place / "work"))
         # Windows hands no open socket on to another program: there the kernel opens ports, and says which.

@@ -13,8 +13,8 @@ from small_course import HALF, NAME, RIGHT, SQUARE, make, result, submit
 from tqdm import tqdm
 
 from ckptlib.cli import main
-from ckptlib.grading.feedback import exchange_files
 from ckptlib.grading.gradebook.gradebook import OneGradebook
+from ckptlib.grading.many import autograde
 from ckptlib.grading.many.coordinator import Coordinator
 from ckptlib.grading.one import grade_one
 from ckptlib.grading.sandbox.sandbox import use
@@ -143,7 +143,7 @@ def test_a_full_disk_takes_no_grade_away(grade, tmp_path, monkeypatch, known):
     if known:
         assert grade(course)[0] == 0
     with monkeypatch.context() as now:
-        now.setattr(exchange_files, "write", full)
+        now.setattr(autograde, "write_page", full)
         code, out, _ = grade(course, "--json")
     assert code == 1 and scores(course) == {"ada": 5, "bob": 4}
     printed = result(out)

@@ -17,8 +17,7 @@ from ckptlib.grading.gradebook.course_folders import Course
 from ckptlib.grading.gradebook.gradebook import OneGradebook
 from ckptlib.grading.gradebook.journal import Journal
 from ckptlib.grading.reports.class_report import Answer, Line, Report, collect
-from ckptlib.grading.reports.export import written
-from ckptlib.grading.reports.terminal_report import as_text
+from ckptlib.grading.reports.export import as_text, written
 
 NAME = "01_small"
 STUB = "def ledger(model):\n    # YOUR CODE HERE\n    raise NotImplementedError()"

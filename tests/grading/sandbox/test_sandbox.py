@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptlib.grading.sandbox import socket_folder, watchdog
+from ckptlib.grading.sandbox import sockets, watchdog
 from ckptlib.grading.sandbox.limits import Limits
 
 TRY = textwrap.dedent(
@@ -139,7 +139,7 @@ def test_nothing_of_the_course_or_its_owner_is_visible(said, root, tmp_path):
     (tmp_path / "gradebook.db").write_text("secret")
     package = root / "ckptlib"
     hidden = [root / name for name in ("solutions", "tests", ".git", "pyproject.toml", "gradebook.db", "book")]
-    hidden += [tmp_path, tmp_path / "gradebook.db", tmp_path.parent, Path.home() / ".bashrc", socket_folder.mine()]
+    hidden += [tmp_path, tmp_path / "gradebook.db", tmp_path.parent, Path.home() / ".bashrc", sockets.own_folder()]
     hidden += map(Path, "/etc/shadow /etc/hostname /var /sys /opt /srv /media /mnt".split())
     got = attempts(
         said,

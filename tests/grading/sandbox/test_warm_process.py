@@ -18,8 +18,7 @@ from printed import text
 
 from ckptlib.grading.run.run import Cell, run
 from ckptlib.grading.sandbox import sandbox as sandbox_module
-from ckptlib.grading.sandbox import socket_folder as folder
-from ckptlib.grading.sandbox import visible_system, watchdog
+from ckptlib.grading.sandbox import sockets, visible_system, watchdog
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import Sandbox, SandboxUnavailable
 from ckptlib.grading.sandbox.unconfined import Unconfined
@@ -29,11 +28,11 @@ import sys, time
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.kernel_process import KernelProcess
 from ckptlib.grading.sandbox.sandbox import Sandbox
-from ckptlib.grading.sandbox.socket_folder import mine
+from ckptlib.grading.sandbox.sockets import own_folder
 sandbox = Sandbox(sys.argv[1]) if len(sys.argv) > 1 else Sandbox.start(preload=())
 kernels = [sandbox.kernel(Limits()) for _ in range(2)]
 [kernel.settle() for kernel in kernels]
-print(mine(), sandbox.pid or 0, *(kernel.pid for kernel in kernels), flush=True)
+print(own_folder(), sandbox.pid or 0, *(kernel.pid for kernel in kernels), flush=True)
 time.sleep(1000)
 """
 
@@ -87,7 +86,7 @@ def test_a_killed_worker_takes_everything_with_it(need):
     process.wait()
     assert running(everybody) == []
     assert place.exists()
-    folder.sweep()  # as the next worker does when it starts
+    sockets.remove_abandoned()  # as the next worker does when it starts
     assert not place.exists()
 
 
@@ -131,22 +130,22 @@ def test_what_half_of_the_assignments_need_is_imported_when_a_worker_has_needed_
 
 
 def test_a_folder_in_use_is_not_swept():
-    place = folder.mine()
-    folder.sweep()
+    place = sockets.own_folder()
+    sockets.remove_abandoned()
     assert place.exists() and place.stat().st_mode & 0o777 == 0o700
     assert len(str(place)) < 80
 
 
 def _start_at_once(everybody, kept):
     everybody.wait(120)
-    place = folder.mine()
+    place = sockets.own_folder()
     everybody.wait(120)
     kept.put(place.is_dir())
     shutil.rmtree(place)
 
 
 @pytest.mark.slow
-def test_processes_that_start_together_do_not_sweep_each_other_away():
+def test_processes_that_start_together_do_not_remove_each_others_folders():
     context = multiprocessing.get_context("fork")
     for _ in range(10):
         everybody, kept = context.Barrier(8), context.Queue()
