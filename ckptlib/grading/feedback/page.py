@@ -9,15 +9,17 @@ text and images; locked cells are shown as released, whatever was run in their p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from nbconvert.filters.ansi import ansi2html
 
 from ..safe import sanitise
-from . import cell_html, text_html
+from . import text_html
 
 PAGE_ROOM = 30 * 2**20  # bytes of outputs on one page
 WAITING = "to be graded by hand"  # a message
@@ -79,7 +81,7 @@ class Pages:
         self.text = {at: _text(cell) for at, cell in enumerate(self.cells) if cell.cell_type != "code"}
         loader = PackageLoader("ckptlib.grading.feedback", ".")
         environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
-        environment.filters.update(points=cell_html.points, message=cell_html.message, clean=sanitise.text)
+        environment.filters.update(points=points, message=message, clean=sanitise.text)
         self.template = environment.get_template("feedback.html.j2")
 
     def page(self, feedback: Feedback) -> str:
@@ -90,7 +92,7 @@ class Pages:
             feedback=feedback,
             anchors={name: f"task-{place}" for name, place in anchors.items() if place is not None},
             grade=_grade,
-            late=cell_html.duration(feedback.late_seconds),
+            late=duration(feedback.late_seconds),
             blocks=list(self._blocks(feedback, anchors)),
         )
 
@@ -145,9 +147,9 @@ class Pages:
                 return {"label": label, "words": cell.source}, room
             return {"text": self.text[at]}, room
         if cell is None:
-            return {"label": label, "code": cell_html.code(released.source)}, room
+            return {"label": label, "code": released.source}, room
         block, room = _as_run(cell, label, room)
-        return block if changed else {**block, "code": cell_html.code(released.source)}, room
+        return block if changed else {**block, "code": released.source}, room
 
 
 _STATUS = {
@@ -160,13 +162,35 @@ _STATUS = {
 def _as_run(cell: CellResult, label: str, room: int) -> tuple[dict, int]:
     if cell.cell_type != "code":
         return {"label": label, "words": cell.source}, room
-    outputs, room = cell_html.outputs(cell.outputs, room)
+    outputs, room = _outputs(cell.outputs, room)
     return {
         "label": label,
-        "code": cell_html.code(cell.source),
+        "code": cell.source,
         "outputs": outputs,
         "status": _STATUS.get(cell.status),
     }, room
+
+
+def _outputs(found: Sequence[Any], room: int) -> tuple[list[dict], int]:
+    """What the template shows of each output, and the bytes of `room` that are left for other cells."""
+    safe = sanitise.outputs(found, min(room, sanitise.ROOM))
+    return [_output(output) for output in safe], room - sum(map(sanitise.nbytes, safe))
+
+
+def _output(output: dict) -> dict:
+    match output["output_type"]:
+        case "stream":
+            return {"kind": output["name"], "text": Markup(ansi2html(output["text"]))}
+        case "error":
+            said = "\n".join(output["traceback"]) or f"{output['ename']}: {output['evalue']}"
+            return {"kind": "error", "text": Markup(ansi2html(said))}
+    data = output["data"]
+    for mime in ("image/png", "image/jpeg"):
+        if mime in data:
+            alt = data.get("text/plain", "")[:200] or "image"
+            image = Markup('<img alt="{}" src="data:{};base64,{}">').format(alt, mime, data[mime])
+            return {"kind": "image", "image": image}
+    return {"kind": "result", "text": Markup(ansi2html(data["text/plain"]))}
 
 
 def _keys(cell: Any) -> set[str]:
@@ -188,3 +212,28 @@ def _grade(task: TaskResult) -> str:
     if task.message == WAITING:
         return "waiting"
     return "right" if task.points >= task.max_points else "partly" if task.points > 0 else "missed"
+
+
+# ---- words and numbers ----------------------------------------------------------------------------------------------
+def message(text: str) -> Markup:
+    """A sentence, with `names` set as code; everything else is escaped."""
+    plain = str(escape(sanitise.text(text, 4000)))
+    return Markup(re.sub(r"`([^`\n]{1,200})`", r"<code>\1</code>", plain))
+
+
+def points(number: float) -> str:
+    """
+    >>> points(1.5), points(2.0)
+    ('1.5', '2')
+    """
+    return f"{round(number, 2):g}"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(93_780)
+    '1 d 2 h 3 min'
+    """
+    minutes = int(seconds // 60)
+    parts = (minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "min")
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)

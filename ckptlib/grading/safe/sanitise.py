@@ -18,13 +18,13 @@ LONGEST_TEXT = 20_000  # characters of one output
 LONGEST_IMAGE = 8 * 2**20  # characters, encoded
 MOST_OUTPUTS = 100  # of one cell
 ROOM = 12 * 2**20  # bytes of all outputs of one cell
+_NO_SVG = "[a drawing in SVG is not shown here; PNG and JPEG images are]"
 
 
 def outputs(found: Any, room: int = ROOM) -> list[nbformat.NotebookNode]:
     """nbformat outputs, from a kernel that may lie about everything -> outputs that are safe to render.
 
-    Kept: streams, text/plain, errors, PNG, JPEG, and SVG as an <img>, in which no script runs. Doing it twice changes
-    nothing.
+    Kept: streams, text/plain, errors, PNG and JPEG. Doing it twice changes nothing.
     """
     found = found if isinstance(found, (list, tuple)) else []
     kept: list[dict] = []
@@ -111,15 +111,15 @@ def _data(found: Any) -> dict[str, str]:
     data = {}
     if "text/plain" in found:
         data["text/plain"] = text(found["text/plain"])
-    for mime, (show, shown_as) in IMAGES.items():
+    for mime, show in IMAGES.items():
         if mime in found:
             shown, reason = show(text(found[mime], LONGEST_IMAGE))
             if shown:
-                return {**data, shown_as: shown}
+                return {**data, mime: shown}
             if reason:
                 data["text/plain"] = f"[{reason}]"
     if not data and found:
-        data["text/plain"] = "[an output without text is not shown]"
+        data["text/plain"] = _NO_SVG if "image/svg+xml" in found else "[an output without text is not shown]"
     return data
 
 

@@ -5,7 +5,6 @@ import time
 import pytest
 from small_release import NAME, as_bytes, cell, code, release, solved
 
-from ckptlib.grading.feedback import cell_html
 from ckptlib.grading.feedback.page import CellResult, Feedback, Pages
 from ckptlib.grading.notebooks.cell_text import without_colab
 from ckptlib.grading.notebooks.rebuild import read_submission, reassemble
@@ -90,25 +89,3 @@ def test_what_only_colab_can_run_is_found_as_before():
         assert without_colab(f"# google.colab\n{line}").endswith(f"\n# only in Colab: {line}")
     for line in other:
         assert without_colab(f"# google.colab\n{line}").endswith(f"\n{line}")
-
-
-# ---- the colours ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "source, coloured",
-    [
-        ("def f(x):", [("k", "def"), ("nf", "f")]),
-        ("from torch import nn", [("k", "from"), ("nn", "torch"), ("k", "import"), ("nn", "nn")]),
-        ("x = len(y.sum) + 1.5", [("nb", "len"), ("m", "1.5")]),
-        ("rb'a\\'b' # 'c'", [("s", "rb'a\\'b'"), ("c", "# 'c'")]),
-        ("'' + x", [("s", "''")]),
-        ('"""a "b" \n c""" + d', [("s", '"""a "b" \n c"""')]),
-        ("'no end\nreturn", [("s", "'no end"), ("k", "return")]),
-        ("'''no end\nreturn", [("s", "'''no end\nreturn")]),
-        ("a < b & c", []),
-    ],
-)
-def test_code_is_coloured_and_nothing_of_it_is_lost(source, coloured):
-    page = cell_html.code(source)
-    assert page.striptags() == " ".join(source.split()) and page.unescape().count("<span") == len(coloured)
-    for colour, text in coloured:
-        assert f'<span class="{colour}">{cell_html.escape(text)}</span>' in page
