@@ -15,7 +15,7 @@ import nbformat
 from ...errors import CkptError
 from ..tasks.probes import Task
 from .author_files import known_as_tasks, load_tasks, run_file
-from .secret_files import PRIVATE, handed_out, ignore_patterns, stays_away_from_kernels
+from .released_files import PRIVATE, ignore_patterns, may_be_released, released_by_nbgrader, texts_of
 
 
 class Assignment:
@@ -31,12 +31,13 @@ class Assignment:
     def load(cls, folder: str | Path) -> Assignment:
         here, folder = Path(os.path.abspath(folder)), Path(folder).resolve()  # a link leads out of its course
         if not folder.is_dir():
-            raise CkptError(f"{folder} is no folder: expected the source of an assignment")
+            raise CkptError(f"{folder} is not a folder: expected the source of an assignment")
         read_here = {f"{folder.name}.ipynb", "tasks.py", "quiz.json", "visible.json", *PRIVATE}
         found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-        names = {name for name in found if name in read_here or not stays_away_from_kernels(name)}
-        if names - read_here:  # else nobody need ask nbgrader, which takes a second to import
-            names &= read_here | handed_out(folder, ignore_patterns(here))
+        text = texts_of(folder)
+        names = {name for name in found if name in read_here or may_be_released(name, text)}
+        if names - read_here:  # otherwise nbgrader, which takes a second to import, is not needed
+            names &= read_here | released_by_nbgrader(folder, ignore_patterns(here))
         return cls(folder.name, {name: (folder / name).read_bytes() for name in sorted(names)})
 
     @classmethod
@@ -73,8 +74,9 @@ class Assignment:
 
     @property
     def released_files(self) -> dict[str, bytes]:
-        """What lies beside the notebook, also in a student's kernel: no notebook, and nothing that is private."""
-        return {name: raw for name, raw in self.files.items() if not stays_away_from_kernels(name)}
+        """The files beside the notebook, which a student's kernel sees as well."""
+        kept_back = {f"{self.name}.ipynb", *PRIVATE}
+        return {name: raw for name, raw in self.files.items() if name not in kept_back}
 
     @cached_property
     def graded(self) -> dict[str, str]:

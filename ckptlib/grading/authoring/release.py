@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from ...errors import CkptError
 from ..assignment.assignment import Assignment
-from ..assignment.secret_files import PRIVATE, handed_out, is_private
+from ..assignment.released_files import KINDS, PRIVATE, may_be_released, released_by_nbgrader, texts_of
 from ..assignment.visible_answers import visible
 from ..gradebook.course_folders import Course
 
@@ -25,7 +25,8 @@ def release(course: Course, name: str) -> Path:
     from nbgrader.preprocessors import SaveCells
 
     folder = course.path("source", ".", name)
-    _refuse_if_given_away(handed_out(folder, course.directory.ignore))
+    mentioned_in = texts_of(folder)
+    _refuse(_not_allowed(released_by_nbgrader(folder, course.directory.ignore), mentioned_in))
     visible = examined(Assignment.load(folder))
     (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
     target = course.path("release", ".", name)
@@ -37,7 +38,7 @@ def release(course: Course, name: str) -> Path:
     if not (target / f"{name}.ipynb").is_file():
         raise CkptError(f"nbgrader made no {target / name}.ipynb")
     files = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
-    if leaked := sorted(filter(is_private, files)):
+    if leaked := _not_allowed(files - {path.name for path in target.glob("*.ipynb")}, mentioned_in):
         shutil.rmtree(target)  # whatever the configuration said
         raise CkptError(f"nbgrader released {', '.join(leaked)}: the release was deleted; see c.CourseDirectory.ignore")
     return target
@@ -50,15 +51,20 @@ def examined(assignment: Assignment) -> dict:
         return visible(assignment)
 
 
-def _refuse_if_given_away(files: set[str]) -> None:
-    """files: what nbgrader would release. An editor's backup of key.py tells as much as key.py itself."""
-    for name in sorted(filter(is_private, files)):
+def _not_allowed(files: set[str], mentioned_in: str) -> list[str]:
+    return sorted(name for name in files if not may_be_released(name, mentioned_in))
+
+
+def _refuse(names: list[str]) -> None:
+    """names: files that nbgrader would release. An editor's backup of key.py reveals as much as key.py itself."""
+    for name in names:
         if name in PRIVATE:
             raise CkptError(_WOULD_RELEASE.format(name=name))
         raise CkptError(
-            f"nbgrader would release {name} to students, and by its name it is a copy of key.py, of hidden.py or of a "
-            f"notebook with its solutions. Remove it, or add '{PurePosixPath(name).name}' to c.CourseDirectory.ignore; "
-            "rename it if it is none"
+            f"nbgrader would release {name} to students, but by its name it is not for students. Remove it, or "
+            f"add '{PurePosixPath(name).name}' to c.CourseDirectory.ignore. If students need it, mention its name in "
+            f"tasks.py or in the notebook, or rename it: modules that can be imported and data ({', '.join(KINDS)}) "
+            "are released, but nothing that has key, hidden or ipynb as a word in its name"
         )
 
 

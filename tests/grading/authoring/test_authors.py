@@ -223,7 +223,7 @@ def test_no_private_file_is_released(course, capsys):
 
 
 def test_a_release_with_a_private_file_in_it_is_deleted(course, monkeypatch):
-    monkeypatch.setattr("ckptlib.grading.authoring.release._refuse_if_given_away", lambda files: None)
+    monkeypatch.setattr("ckptlib.grading.authoring.release._refuse", lambda names: None)
     configure(course, ["*.pyc"])
     with pytest.raises(CkptError, match="nbgrader released key.py: the release was deleted"):
         release(Course(course), NAME)
@@ -233,12 +233,13 @@ def test_a_release_with_a_private_file_in_it_is_deleted(course, monkeypatch):
 COPIES = [
     *("key.py~", "key.py.bak", "key.pyc", "key (copy).py", "key-Copy1.py", "Copy of key.py", "#key.py#", ".key.py.swp"),
     *("hidden.py~", "hidden.py.orig", "old/key.py.save", ".ipynb_checkpoints/key-checkpoint.py"),
-    *(f"{NAME}.ipynb~", f"{NAME}.ipynb.bak", f".{NAME}.ipynb.swp"),
+    *(f"{NAME}.ipynb~", f"{NAME}.ipynb.bak", f".{NAME}.ipynb.swp", f"{NAME}.ipynb.txt", "key.txt", "key (copy).md"),
 ]
+NOT_MENTIONED = ["answers.docx", "tasks.py~", "all.zip", "solution", "my solutions.py", "__pycache__/tasks.pyc"]
 
 
-@pytest.mark.parametrize("name", COPIES)
-def test_a_copy_of_what_is_private_is_neither_released_nor_put_into_a_kernel(course, name, capsys):
+@pytest.mark.parametrize("name", COPIES + NOT_MENTIONED)
+def test_a_file_that_is_not_for_students_is_neither_released_nor_put_into_a_kernel(course, name, capsys):
     copy = source_of(course) / name
     copy.parent.mkdir(exist_ok=True)
     copy.write_text(KEY)
@@ -255,7 +256,7 @@ def test_a_copy_of_what_is_private_is_neither_released_nor_put_into_a_kernel(cou
 
 
 def test_a_copy_that_was_released_all_the_same_is_deleted(course, monkeypatch):
-    monkeypatch.setattr("ckptlib.grading.authoring.release._refuse_if_given_away", lambda files: None)
+    monkeypatch.setattr("ckptlib.grading.authoring.release._refuse", lambda names: None)
     (source_of(course) / "old").mkdir()
     (source_of(course) / "old" / "key.py~").write_text(KEY)
     with pytest.raises(CkptError, match="nbgrader released old/key.py~: the release was deleted"):
@@ -274,6 +275,22 @@ def test_other_files_are_released_and_lie_beside_the_notebook(course):
     beside = {*HONEST, "tasks.py", "visible.json"}
     assert Assignment.load(source_of(course)).released_files.keys() == beside
     assert {p.relative_to(target).as_posix() for p in target.rglob("*") if p.is_file()} == {*beside, f"{NAME}.ipynb"}
+
+
+def test_a_file_of_any_kind_is_released_if_the_assignment_mentions_it(course):
+    (source_of(course) / "tasks.py").write_text(f'{TASKS}\nWEIGHTS = "data/weights.bin"\n# key.py~ is a backup\n')
+    add_cell(course, new_markdown_cell("![the model](model.webp)"), "picture")
+    (source_of(course) / "data").mkdir()
+    for name in ("data/weights.bin", "model.webp"):
+        (source_of(course) / name).write_text("1")
+    release(Course(course), NAME)
+    assert {"data/weights.bin", "model.webp"} <= Assignment.load(source_of(course)).released_files.keys()
+    for name in ("weights.bi", "eights.bin", "key.py~"):  # a part of a name is not a mention; a copy stays private
+        (source_of(course) / name).write_text(KEY)
+        with pytest.raises(CkptError, match=f"would release {name} to students"):
+            release(Course(course), NAME)
+        assert name not in Assignment.load(source_of(course)).released_files
+        (source_of(course) / name).unlink()
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_the_release_is_what_nbgrader_makes(tmp_path):
 def test_an_incomplete_assignment_says_what_is_missing(tmp_path):
     with pytest.raises(CkptError, match="has no toy.ipynb"):
         Assignment("toy", {"tasks.py": b""})
-    with pytest.raises(CkptError, match="no folder"):
+    with pytest.raises(CkptError, match="is not a folder"):
         Assignment.load(tmp_path / "none")
 
 
