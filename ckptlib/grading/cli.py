@@ -70,7 +70,7 @@ def grade(parser: argparse.ArgumentParser) -> Run:
 
 def _at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of workers: expected 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of workers: expected 1 or more")
     return int(text)
 
 

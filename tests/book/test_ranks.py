@@ -205,7 +205,7 @@ def test_ranks_go_with_their_caller(folder, tmp_path_factory, number):
 def test_a_function_without_source_is_refused(folder):
     namespace: dict = {}
     exec("def made():\n    return 1", namespace)
-    with pytest.raises(CkptError, match="source of made is not at hand"):
+    with pytest.raises(CkptError, match="source of made is not available"):
         ranks.run(namespace["made"])
 
 

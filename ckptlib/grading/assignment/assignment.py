@@ -48,7 +48,7 @@ class Assignment:
                 if (source / "tasks.py").is_file():
                     return cls.load(source)
         raise CkptError(
-            f"the source of {folder.name} is not at hand: hidden checks run where solutions/{folder.name} is, "
+            f"the source of {folder.name} is not available: hidden checks run where solutions/{folder.name} is, "
             "with the instructor or in the book's repository"
         )
 
@@ -58,7 +58,7 @@ class Assignment:
         try:
             return nbformat.reads(self.files[f"{self.name}.ipynb"].decode("utf-8-sig"), as_version=4)
         except (ValueError, nbformat.ValidationError, nbformat.reader.NotJSONError) as error:
-            raise CkptError(f"{self.name}.ipynb is no notebook: {str(error)[:200]}") from None
+            raise CkptError(f"{self.name}.ipynb is not a notebook: {str(error)[:200]}") from None
 
     @cached_property
     def release(self) -> nbformat.NotebookNode:

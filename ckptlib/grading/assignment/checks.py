@@ -1,4 +1,4 @@
-"""How does an instructor check an answer on other inputs in a notebook? With the key, where the source is at hand."""
+"""How does an instructor check an answer on other inputs in a notebook? With the key, where the source is available."""
 
 from __future__ import annotations
 

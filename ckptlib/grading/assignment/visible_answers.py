@@ -43,8 +43,8 @@ def _no_slip(assignment: Assignment, task: Task) -> Iterator[None]:
         yield
     if slips:
         raise CkptError(
-            f"{slips[0]}. This is in a known mistake of {task.name}: whoever's answer fails like that would be told "
-            "its sentence. Is it a typing error?"
+            f"{slips[0]}. This is in a known mistake of {task.name}: a student whose answer fails like that "
+            "would be told its sentence. Is it a typo?"
         )
 
 

@@ -87,7 +87,9 @@ ABOUT_QUIZ = """## Quiz (1 point)
 def new_exercise(course: Course, name: str) -> tuple[Path, list[str]]:
     """Write the source of a new assignment into a course; its folder, and what else was done."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise CkptError(f"{name!r} is no name for an assignment: expected letters, digits and _, such as 11_my_topic")
+        raise CkptError(
+            f"{name!r} cannot be the name of an assignment: expected letters, digits and _, such as 11_my_topic"
+        )
     done = []
     if not any((course.folder / config).exists() for config in ("nbgrader_config.py", "nbgrader_config.json")):
         (course.folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")

@@ -44,7 +44,7 @@ def grade(args: argparse.Namespace) -> tuple[str, int]:
 
 
 def _results(args: argparse.Namespace) -> tuple[list[Result], int]:
-    with _crew(args) as crew:  # first: while its warm process imports torch, so do we
+    with _workers(args) as workers:  # first: while its warm process imports torch, so do we
         from ..gradebook.course_folders import Course
         from ..gradebook.journal import Journal, locked
 
@@ -59,7 +59,7 @@ def _results(args: argparse.Namespace) -> tuple[list[Result], int]:
                 for student in students:
                     journal.forget(student)
             try:
-                return _grade(course, assignment, students, crew, args)
+                return _grade(course, assignment, students, workers, args)
             except KeyboardInterrupt:
                 how = "--resume in place of --fresh" if args.fresh else "--resume"
                 raise CkptError(f"interrupted. Nothing is lost: the same command with {how} grades the rest") from None
@@ -77,12 +77,12 @@ def _students(course: Course, assignment: str, only: str | None) -> list[str]:
 
 
 @contextmanager
-def _crew(args: argparse.Namespace) -> Iterator[Pool | Cluster]:
-    crew = Cluster(args.cluster) if args.cluster else Pool(args.workers or _cores())
+def _workers(args: argparse.Namespace) -> Iterator[Pool | Cluster]:
+    workers = Cluster(args.cluster) if args.cluster else Pool(args.workers or _cores())
     try:
-        yield crew
+        yield workers
     finally:
-        crew.close()
+        workers.close()
 
 
 def _cores() -> int:
@@ -93,7 +93,7 @@ def _cores() -> int:
 
 
 def _grade(
-    course: Course, assignment: Assignment, students: list[str], crew: Pool | Cluster, args: argparse.Namespace
+    course: Course, assignment: Assignment, students: list[str], workers: Pool | Cluster, args: argparse.Namespace
 ) -> tuple[list[Result], int]:
     """The results, by student, and how many kernels it took."""
     from tqdm import tqdm
@@ -112,7 +112,7 @@ def _grade(
             gradebook.enter(assignment)
             autograde = VerdictAutograde(course, assignment, gradebook)
             how = {"limits": course.limits, "resume": args.resume, "tell": tell}
-            coordinator, results = Coordinator(course, assignment, crew, autograde, **how), []
+            coordinator, results = Coordinator(course, assignment, workers, autograde, **how), []
             for result in coordinator.grade(students):
                 results.append(result)
                 bar.update()

@@ -39,7 +39,9 @@ def release(args: argparse.Namespace) -> str:
 
     course, name = Course(args.course), args.assignment.rstrip("/")  # Tab adds a slash
     if name in ("", "..") or name != Path(name).name:
-        raise CkptError(f"{name!r} is no assignment's name: expected a folder's name such as 01_activation_memory")
+        raise CkptError(
+            f"{name!r} is not the name of an assignment: expected a folder's name such as 01_activation_memory"
+        )
     source = course.path("source", ".", name)
     if not (source / "tasks.py").is_file():
         raise CkptError(f"no assignment in {source}: expected {name}.ipynb and tasks.py there")

@@ -30,7 +30,7 @@ class Course:
     def __init__(self, folder: str | Path = "."):
         self.folder = Path(folder).resolve()
         if not self.folder.is_dir():
-            raise CkptError(f"{folder} is no folder: expected a course, with submitted/STUDENT/ASSIGNMENT in it")
+            raise CkptError(f"{folder} is not a folder: expected a course, with submitted/STUDENT/ASSIGNMENT in it")
 
     # ---- what nbgrader knows ----------------------------------------------------------------------------------------
     @cached_property
@@ -66,7 +66,9 @@ class Course:
     def assignment(self, name: str) -> tuple[Assignment, str]:
         """The assignment's source, and a sentence if it is not the course's own but the book's."""
         if name in ("", ".", "..") or "/" in name or "\\" in name:
-            raise CkptError(f"{name!r} is no assignment's name: expected a folder's name such as 01_activation_memory")
+            raise CkptError(
+                f"{name!r} is not the name of an assignment: expected a folder's name such as 01_activation_memory"
+            )
         own = self.path("source", ".", name)
         if own.is_dir():
             return Assignment.load(own), ""
@@ -81,7 +83,7 @@ class Course:
         return f"There is: {', '.join(names)}." if names else "There is none in this course."
 
     def students(self, assignment: str) -> list[str]:
-        """Who has handed something in, by name. Whatever lies there counts: an empty folder gets a reason, too."""
+        """Who has handed something in, by name. Every entry counts: an empty folder gets a reason as well."""
         mark = "\0"
         before, after = str(self.path("submitted", mark, assignment)).split(mark)
         folder = Path(before)  # of the students; `after` leads from there to the assignment
@@ -113,7 +115,7 @@ class Course:
 
     @cached_property
     def secret(self) -> bytes:
-        """Made once per course. Whoever knows it knows every student's inputs."""
+        """Made once per course. Anyone who knows it knows every student's inputs."""
         path = self.private / "secret"
         if not path.exists():
             new = path.with_name(f"secret.{os.getpid()}")

@@ -105,7 +105,7 @@ def _version_known() -> Iterator[None]:
 
 
 def with_lock_timeout(url: str) -> str:
-    """PostgreSQL waits for a lock for ever, in silence, unless it is told not to."""
+    """PostgreSQL waits for a lock forever, in silence, unless it is told not to."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "postgresql":
         return url

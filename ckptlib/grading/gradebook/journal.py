@@ -33,7 +33,7 @@ class Journal:
                 part.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def answers(self, student: str) -> dict | None:
-        """None where there is no record, or a damaged one: then the submission is simply run again."""
+        """None where there is no record, or a damaged one: then the submission is run again."""
         return _read(self._answers / _file_name(student))
 
     def keep_answers(self, student: str, record: dict) -> None:
@@ -43,11 +43,11 @@ class Journal:
         return _read(self._graded / _file_name(student))
 
     def keep_graded(self, student: str, result: dict) -> None:
-        """Written last: whoever has this record needs nothing more. Not forced to disk, for it can be made again."""
+        """Written last: with this record, a student is done. Not forced to disk, since it can be made again."""
         _write(self._graded / _file_name(student), result, force=False)
 
     def forget_graded(self, student: str) -> None:
-        """Before anything is saved anew: whoever is cut short then is no longer taken for finished."""
+        """Before anything is saved again: a submission that is interrupted then no longer counts as finished."""
         _remove(self._graded / _file_name(student))
 
     def forget(self, student: str) -> None:

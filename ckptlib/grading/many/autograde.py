@@ -133,7 +133,7 @@ def _timestamp(submission: Submission, result: Result) -> Any:
     try:
         return parse_utc(raw)
     except (ValueError, OverflowError, TypeError, AttributeError):
-        result.notes.append(f"timestamp.txt holds {raw!r}, which is no date: the submission counts as being in time")
+        result.notes.append(f"timestamp.txt holds {raw!r}, which is not a date: the submission counts as being in time")
         return None
 
 
@@ -168,8 +168,8 @@ def write_page(folder: Path, assignment: str, page: str, submission: Submission,
 def _for_the_exchange(submission: Submission, assignment: str, course_secret: bytes) -> dict[str, str]:
     """`nbgrader release_feedback` reads both of every student; missing or odd ones would stop it for the whole class.
 
-    The page goes to whoever knows the submission's secret. Work that came by another way has none, and gets one that
-    nobody can guess.
+    The page goes to anyone who knows the submission's secret. Work that was not collected through the exchange has no
+    secret, and gets one that nobody can guess.
     """
     when, secret = (submission.files.get(name, b"")[:1000].decode(errors="replace") for name in (TIMESTAMP, SECRET))
     if not re.fullmatch(r"[!-~]{20,999}", secret):

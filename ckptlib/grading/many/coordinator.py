@@ -1,4 +1,7 @@
-"""How is a whole class graded? Every submission is read, run, kept, judged, saved; any step can be the last."""
+"""How is a whole class graded? Every submission is read, run, recorded, scored and saved.
+
+Grading can be interrupted after any of these steps and resumed.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ from .jobs import Job, work
 if TYPE_CHECKING:
     from .autograde import VerdictAutograde
 
-_NO_TEXT = "the folder's name is not UTF-8, and no gradebook takes it: rename the folder and grade again"
+_NO_TEXT = "the folder's name is not valid UTF-8, so no gradebook can store it: rename the folder and grade again"
 
 
 @dataclass
 class Coordinator:
     """Grades one assignment of a course. One at a time: the caller holds the course's lock.
 
-    resume   leave alone what has arrived everywhere
+    resume   skip submissions whose result has been saved everywhere
     """
 
     course: Course
     assignment: Assignment
-    crew: Pool | Cluster
+    workers: Pool | Cluster
     autograde: VerdictAutograde
     limits: Limits = field(default_factory=Limits)
     resume: bool = False
@@ -58,7 +61,7 @@ class Coordinator:
                 unknown.append(student)  # the name alone: a whole class does not fit into memory
             else:
                 yield self._finish(submission, record)
-        for done, record in work(self.crew, map(self._job, unknown), self._bundle, self.tell):
+        for done, record in work(self.workers, map(self._job, unknown), self._bundle, self.tell):
             yield self._arrived(done.about, done.payload["seeds"], record)
 
     def _read(self, student: str) -> Submission:
@@ -66,7 +69,7 @@ class Coordinator:
 
     # ---- what the journal knows -------------------------------------------------------------------------------------
     def _known(self, submission: Submission) -> dict | None:
-        """The record of a submission that has not changed since, to questions that have not changed since."""
+        """The stored record, if neither the submission nor the questions have changed since."""
         record = self.journal.answers(submission.student)
         if record is None or record.get("about") != self._about(submission):
             return None
@@ -76,7 +79,7 @@ class Coordinator:
         return [ENGINE, submission.digest, self.assignment.digest, asdict(self.limits)]
 
     def _finished(self, submission: Submission) -> Result | None:
-        """What was saved, if it has arrived everywhere and nothing has changed since."""
+        """The saved result, if it is in every place where it belongs and nothing has changed since."""
         found = self.journal.graded(submission.student)
         if found is None or found["stamp"] != self._stamp(submission) or not self.autograde.has(submission.student):
             return None
@@ -102,7 +105,7 @@ class Coordinator:
         return Job(student, payload, submission)
 
     def _arrived(self, submission: Submission, seeds: dict, record: dict) -> Result:
-        """Into the journal before anything else: from here on, nobody needs to be asked again."""
+        """Write to the journal first: after that, no submission needs to be run again."""
         if "expected" not in record:
             return self._zero(submission, record["problem"], record.get("failed", False))
         known = (self._known(submission) or {}) if "engine" not in record else {}
@@ -112,8 +115,8 @@ class Coordinator:
         return self._finish(submission, record)
 
     def _zero(self, submission: Submission, problem: str, failed: bool) -> Result:
-        """No points, and why; but for a fault of the grader's nobody loses the grade that the gradebook holds."""
-        self.journal.forget_graded(submission.student)  # whoever resumes tries again
+        """Give no points and say why. If the grader is at fault, the grade that is in the gradebook stays."""
+        self.journal.forget_graded(submission.student)  # so that --resume tries again
         result = without_record(self.assignment, submission.student, problem, failed)
         try:
             if failed and self.autograde.gradebook.patiently(lambda: self.autograde.read_grade(result)):
@@ -122,7 +125,9 @@ class Coordinator:
                 self.autograde.save(Submission(submission.student, {}), {}, result)
         except CkptError:
             raise
-        except Exception as error:  # the name itself may be the reason: no database and no folder takes it
+        except (
+            Exception
+        ) as error:  # the name itself may be the cause, if neither the database nor the file system accepts it
             result.failed, result.problem = True, f"{problem}; it could not be saved: {error}"[:300]
         return result
 
@@ -132,16 +137,16 @@ class Coordinator:
         self.journal.forget_graded(submission.student)
         try:
             self.autograde.save(submission, record, result)
-        except CkptError:  # the gradebook, for everybody
+        except CkptError:  # the gradebook itself failed, which affects every submission
             raise
-        except Exception as error:  # one submission's, whatever is in it: the batch goes on
+        except Exception as error:  # the fault lies in this submission only: go on with the others
             return self._zero(submission, f"the grader failed: {type(error).__name__}: {error}"[:300], True)
         self.journal.keep_graded(submission.student, {"stamp": self._stamp(submission), "result": asdict(result)})
         return result
 
 
 def _is_text(name: str) -> bool:
-    """False for a folder's name whose bytes no encoding of this system explains."""
+    """False if a folder's name cannot be encoded as UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""How does all work get done when workers may die? What a dead one had is done elsewhere, and the culprit is found."""
+"""How does all work get done when workers may die? Another worker repeats it, and the submission at fault is found."""
 
 from __future__ import annotations
 
@@ -30,55 +30,55 @@ class Job:
 
 
 def work(
-    crew: Pool | Cluster, jobs: Iterable[Job], bundle: dict, tell: Callable[[str], None]
+    workers: Pool | Cluster, jobs: Iterable[Job], bundle: dict, tell: Callable[[str], None]
 ) -> Iterator[tuple[Job, dict]]:
     """Do all jobs, in any order; yields each with its record, or with {"problem": why} if nobody could do it.
 
     At most two jobs per worker are in memory. When a worker dies, whatever was under way is suspect: those jobs are
-    done again one at a time, so that the culprit is known and takes no other with it.
+    done again one at a time, so that the submission at fault is known and no other is lost with it.
     """
     rest, again, running = iter(jobs), deque[Job](), dict[Future, Job]()
     while True:
         careful = any(job.deaths for job in (*again, *running.values()))
-        while len(running) < (1 if careful else 2 * crew.size):
+        while len(running) < (1 if careful else 2 * workers.size):
             job = again.popleft() if again else next(rest, None)
             if job is None:
                 break
-            if not _submit(crew, job, bundle, running):
+            if not _submit(workers, job, bundle, running):
                 again.append(job)
                 break
         if not running and not again:
             return
         for future in wait(running, timeout=5, return_when=FIRST_COMPLETED).done:
             job = running.pop(future)
-            done = _outcome(future, job, crew)
+            done = _outcome(future, job, workers)
             if done is not None:
                 yield job, done
             else:
                 again.append(job)
-        if trouble := crew.trouble():
+        if trouble := workers.trouble():
             tell(trouble)
 
 
-def _submit(crew: Pool | Cluster, job: Job, bundle: dict, running: dict[Future, Job]) -> bool:
+def _submit(workers: Pool | Cluster, job: Job, bundle: dict, running: dict[Future, Job]) -> bool:
     try:
-        running[crew.submit(job.payload | {"bundle": bundle if job.with_bundle else None})] = job
+        running[workers.submit(job.payload | {"bundle": bundle if job.with_bundle else None})] = job
     except BrokenExecutor:
-        crew.renew()
+        workers.renew()
         return False
     except SandboxUnavailable as error:
         raise CkptError(f"submissions cannot be isolated here: {error}") from None
     return True
 
 
-def _outcome(future: Future, job: Job, crew: Pool | Cluster) -> dict | None:
+def _outcome(future: Future, job: Job, workers: Pool | Cluster) -> dict | None:
     """The job's record; None: it is to be tried again."""
     try:
         raw = future.result()
-    except CkptError:  # the assignment itself is wrong, for everybody
+    except CkptError:  # the assignment itself is wrong, which affects every submission
         raise
     except Exception as error:
-        return _failed(error, job, crew)
+        return _failed(error, job, workers)
     record = json.loads(raw)
     if record.get("need") == "bundle":
         job.with_bundle = True
@@ -86,9 +86,9 @@ def _outcome(future: Future, job: Job, crew: Pool | Cluster) -> dict | None:
     return record
 
 
-def _failed(error: Exception, job: Job, crew: Pool | Cluster) -> dict | None:
+def _failed(error: Exception, job: Job, workers: Pool | Cluster) -> dict | None:
     if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":
-        crew.renew()
+        workers.renew()
         job.deaths += 1
         job.with_bundle = True
         if job.deaths >= MOST_DEATHS:

@@ -38,7 +38,7 @@ def words(text: str) -> set[str]:
 
 
 def parse(text: str) -> ast.Module | None:
-    """The syntax tree of a cell, magics left out; None if it is no Python, or too long to be worth it."""
+    """The syntax tree of a cell, magics left out; None if it is not Python, or too long to be worth it."""
     if len(text) > MAX_PARSED or _foreign(text):
         return None
     try:

@@ -35,7 +35,7 @@ SIGNATURES = (
 
 
 class Unreadable(Exception):
-    """The file is no notebook; the message says what it seems to be."""
+    """The file is not a notebook; the message says what it seems to be."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read_cells(data: bytes, max_bytes: int = MAX_BYTES, max_cells: int = MAX_CEL
 
 
 def seems(data: bytes) -> str | None:
-    """What a file that is no notebook seems to be, judged by how it begins."""
+    """What a file that is not a notebook seems to be, judged by how it begins."""
     if not data.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
         return "empty"
     head = data[:5000]
@@ -80,7 +80,7 @@ def seems(data: bytes) -> str | None:
 def _decode(data: bytes) -> str:
     encoding = json.detect_encoding(data)  # knows byte-order marks, and UTF-16 without one
     if encoding.startswith("utf-8"):
-        # Bytes that are no UTF-8 come from a Latin-1 editor: read those, and only those, as Latin-1.
+        # Bytes that are not UTF-8 come from a Latin-1 editor: read those, and only those, as Latin-1.
         text = data.decode(encoding, "surrogateescape").translate({0xDC00 + i: i for i in range(128, 256)})
     else:
         text = data.decode(encoding, "replace")
@@ -123,7 +123,7 @@ def _raw_cells(notebook: Any) -> list[Any]:
                 sheet["cells"] for sheet in notebook["worksheets"] if isinstance(sheet, dict) and "cells" in sheet
             ]
             return [cell for cells in sheets if isinstance(cells, list) for cell in cells]
-    raise Unreadable("it is JSON, but has no list of cells, so it is no notebook")
+    raise Unreadable("it is JSON, but has no list of cells, so it is not a notebook")
 
 
 def _cell(entry: dict[str, Any]) -> Cell:

@@ -17,13 +17,13 @@ from .release_cells import Release
 
 @dataclass
 class Match:
-    """`home[s]`: what the student's cell s is a version of. `answer[r]`: the cell that answers r.
+    """`match_of[s]`: what the student's cell s is a version of. `answer[r]`: the cell that answers r.
 
     `inside[r]`: r has no cell of its own, its names are defined in the answer to that other task.
     `kin[s]`: the task whose answer s also is, or tries to be. `copies`: cells that add nothing.
     """
 
-    home: list[int | None]
+    match_of: list[int | None]
     kin: list[int | None]
     answer: dict[int, int] = field(default_factory=dict)
     inside: dict[int, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Match:
     @cached_property
     def first(self) -> dict[int, int]:
         """Release cell -> the student's cell that stands for it: where the student's next cells belong."""
-        found = {r: s for s, r in reversed(list(enumerate(self.home))) if r is not None}
+        found = {r: s for s, r in reversed(list(enumerate(self.match_of))) if r is not None}
         return found | self.answer
 
     @property
@@ -45,11 +45,11 @@ class Match:
 def match(cells: list[Cell], release: Release) -> Match:
     names = [_names(cell, release) for cell in cells]
     asked = [sorted({release.asked[name] for name in found & release.asked.keys()}) for found in names]
-    home = [_home(cell, wanted, release) for cell, wanted in zip(cells, asked, strict=True)]
-    _by_text(cells, home, release)
-    pairs = zip(home, asked, strict=True)
+    match_of = [_match_by_metadata(cell, wanted, release) for cell, wanted in zip(cells, asked, strict=True)]
+    _by_text(cells, match_of, release)
+    pairs = zip(match_of, asked, strict=True)
     kin = [r if r in release.answers else wanted[0] if wanted else None for r, wanted in pairs]
-    result = Match(home, kin)
+    result = Match(match_of, kin)
     _drop_copies(cells, result, release)
     _choose(cells, asked, result, release)
     _by_place(cells, result, release)
@@ -67,7 +67,7 @@ def _names(cell: Cell, release: Release) -> frozenset[str]:
     return defined(cell.text) if cell.kind == "code" or parse(cell.text) else frozenset()
 
 
-def _home(cell: Cell, wanted: list[int], release: Release) -> int | None:
+def _match_by_metadata(cell: Cell, wanted: list[int], release: Release) -> int | None:
     """By metadata; but what the text defines is the stronger sign."""
     ids = (release.by_id[name] for name in cell.ids if name in release.by_id)
     r = release.by_grade_id[cell.grade_id] if cell.grade_id in release.by_grade_id else next(ids, None)
@@ -82,14 +82,14 @@ def _home(cell: Cell, wanted: list[int], release: Release) -> int | None:
     return None if prose else r
 
 
-def _by_text(cells: list[Cell], home: list[int | None], release: Release) -> None:
+def _by_text(cells: list[Cell], match_of: list[int | None], release: Release) -> None:
     """Cells that lost their metadata but not a letter of their text; equal texts are taken in order."""
     taken: Counter[str] = Counter()
     for s, cell in enumerate(cells):
-        twins = release.by_text.get(squash(cell.text), []) if home[s] is None else []
+        twins = release.by_text.get(squash(cell.text), []) if match_of[s] is None else []
         if twins:
             text = release.cells[twins[0]].squashed
-            home[s] = twins[min(taken[text], len(twins) - 1)]
+            match_of[s] = twins[min(taken[text], len(twins) - 1)]
             taken[text] += 1
 
 
@@ -107,8 +107,8 @@ def _drop_copies(cells: list[Cell], result: Match, release: Release) -> None:
         again = r in kept and text == squash(cells[kept[r]].text)
         if again and not _changed(cells[seen[r] + 1 : s], text):
             result.copies.add(s)
-            if result.home[s] == r:
-                result.home[kept[r]] = r
+            if result.match_of[s] == r:
+                result.match_of[kept[r]] = r
         else:
             kept[r] = s
         seen[r] = s
@@ -122,13 +122,13 @@ def _changed(between: list[Cell], text: str) -> bool:
 
 def _choose(cells: list[Cell], asked: list[list[int]], result: Match, release: Release) -> None:
     """The first version of an answer stands in its cell; a task without one takes the first cell with its names."""
-    for s, r in enumerate(result.home):
+    for s, r in enumerate(result.match_of):
         if r is not None and result.kin[s] == r and s not in result.copies:
             result.answer.setdefault(r, s)
     for s in range(len(cells)):
         open_tasks = [r for r in asked[s] if r not in result.answer]
-        if result.home[s] is None and s not in result.copies and open_tasks:
-            result.home[s] = result.kin[s] = open_tasks[0]
+        if result.match_of[s] is None and s not in result.copies and open_tasks:
+            result.match_of[s] = result.kin[s] = open_tasks[0]
             result.answer[open_tasks[0]] = s
             result.by_text = True
 
@@ -138,21 +138,21 @@ def _by_place(cells: list[Cell], result: Match, release: Release) -> None:
     lost = release.answers.keys() - result.answer.keys()
     own = Counter(release.by_line.values())
     for s, cell in enumerate(cells):
-        if lost and _homeless(s, cell, result):
+        if lost and _unmatched(s, cell, result):
             common = Counter(release.by_line[line] for line in lines(cell.text) & release.by_line.keys())
             likely = [r for r in sorted(lost & common.keys()) if 2 * common[r] >= own[r] and _fits(cell, r, release)]
             if likely:
                 _settle(s, max(likely, key=lambda r: common[r]), lost, result)
-    at = {r: s for s, r in enumerate(result.home) if r is not None}
+    at = {r: s for s, r in enumerate(result.match_of) if r is not None}
     for r in sorted(lost - at.keys() - set(release.asked.values())):
         for s in (at.get(r - 1, -2) + 1, at.get(r + 1, -1) - 1):
-            if 0 <= s < len(cells) and _homeless(s, cells[s], result) and _fits(cells[s], r, release):
+            if 0 <= s < len(cells) and _unmatched(s, cells[s], result) and _fits(cells[s], r, release):
                 _settle(s, r, lost, result)
                 break
 
 
-def _homeless(s: int, cell: Cell, result: Match) -> bool:
-    return result.home[s] is None and result.kin[s] is None and bool(cell.text.strip())
+def _unmatched(s: int, cell: Cell, result: Match) -> bool:
+    return result.match_of[s] is None and result.kin[s] is None and bool(cell.text.strip())
 
 
 def _fits(cell: Cell, r: int, release: Release) -> bool:
@@ -160,7 +160,7 @@ def _fits(cell: Cell, r: int, release: Release) -> bool:
 
 
 def _settle(s: int, r: int, lost: set[int], result: Match) -> None:
-    result.home[s] = result.kin[s] = r
+    result.match_of[s] = result.kin[s] = r
     result.answer[r] = s
     result.by_text = True
     lost.discard(r)

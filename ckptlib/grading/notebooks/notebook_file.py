@@ -51,7 +51,7 @@ def read_submission(
         return Submitted(name, tuple(readable), notes)
     if refused:
         path = next(iter(refused))
-        what = "was not read" if seen[path].startswith(LEFT_OUT) else "is no notebook"
+        what = "was not read" if seen[path].startswith(LEFT_OUT) else "is not a notebook"
         return Submitted(name, (), problem=f"{quoted(path)} {what}: {refused[path]}")
     return Submitted(name, (), problem=_nothing(seen, nearest, name))
 

@@ -182,10 +182,10 @@ class _Ids:
 def _notes_on_repairs(cells: list[Cell], found: Match, release: Release, kept: set[int]) -> list[str]:
     """The sentences, in the release's order. `kept`: the student's cells that are run beside the release's."""
     versions = defaultdict(list)
-    for s, r in enumerate(found.home):
+    for s, r in enumerate(found.match_of):
         if r is not None:
             versions[r].append(s)
-    prose = {cell.grade_id for cell, r in zip(cells, found.home, strict=True) if r is None and cell.kind != "code"}
+    prose = {cell.grade_id for cell, r in zip(cells, found.match_of, strict=True) if r is None and cell.kind != "code"}
     notes = [] if found.in_order else ["cells had been moved: they are run in the assignment's order"]
     if found.by_text:
         notes.append("cells had lost their nbgrader metadata: answers were found by their text")

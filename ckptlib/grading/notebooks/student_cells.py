@@ -17,7 +17,7 @@ def extra_cells(cells: list[Cell], found: Match, release: Release) -> dict[int, 
     places: dict[int, int] = {}
     used = set(found.answer.values()) | found.copies
     here = -1
-    for s, r in enumerate(found.home):
+    for s, r in enumerate(found.match_of):
         if r is not None and found.first[r] == s:
             here = r
         if s not in used and cells[s].text.strip():

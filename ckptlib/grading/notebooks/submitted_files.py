@@ -51,7 +51,7 @@ def read(folder: str | Path, student: str) -> Submission:
     except OSError as error:
         why = "it is a symbolic link, not a folder" if os.path.islink(folder) else error.strerror
         reader.notes.append(f"the submission cannot be read: {why}")
-        whose = "Whoever collected it can mend that, not the student."
+        whose = "The person who collected it can fix that; the student cannot."
         reader.leave_out(f"{Path(folder).name}.ipynb", f"the submitted folder cannot be opened: {why}. {whose}")
     return Submission(student, reader.files, reader.notes)
 
@@ -163,7 +163,7 @@ class _Reader:
         if not path.isprintable() or len(path) > 200:
             usable = _printable(path)[-200:]
             if not path.endswith(".ipynb") or usable in self.files:
-                self._note(f"{shown!r} is no usable file name: left out")
+                self._note(f"{shown!r} is not a usable file name: left out")
                 return
             path = usable  # a browser's "01_toy\xa0(1).ipynb": nothing is ever written under a notebook's own name
         with folder.file(name) as file:

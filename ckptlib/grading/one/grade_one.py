@@ -90,7 +90,7 @@ def _expected(assignment: Assignment, seeds: dict[str, list[int]], answers: dict
                 expected[name] = {"right": right, "mistakes": assignment.known(name, values) if wrong else []}
         except CkptError:  # it says already where the slip is
             raise
-        except Exception as error:  # for every submission the same: an error of the assignment, not of the student
+        except Exception as error:  # an error of the assignment, the same for every submission
             raise CkptError(f"the solutions of {assignment.name} raise {type(error).__name__}: {error}") from error
     return expected
 
@@ -125,7 +125,7 @@ def _run(assignment: Assignment, files: dict[str, bytes], asked: dict) -> dict:
     ask_again(seen, cells, questions, _answer_cells(rebuilt, assignment), files, limits, sandbox)
     with _one_at_a_time:
         odd = tampering.signs(seen, nonces[MUST_RAISE], tamper_seeds)
-    return record | _kept(seen, asked["seeds"]) | {"tampering": odd}
+    return record | _record_of(seen, asked["seeds"]) | {"tampering": odd}
 
 
 def _sandbox(address: str | None) -> Sandbox | Unconfined:
@@ -159,7 +159,7 @@ def _folders(name: str) -> set[str]:
 
 
 # ---- what came back -------------------------------------------------------------------------------------------------
-def _kept(seen: Transcript, seeds: dict[str, list[int]]) -> dict:
+def _record_of(seen: Transcript, seeds: dict[str, list[int]]) -> dict:
     cells = {
         name: {"status": cell["status"], "outputs": sanitise.outputs(cell["outputs"]), "seconds": cell["seconds"]}
         for name, cell in seen["cells"].items()
@@ -182,7 +182,7 @@ def _answer(found: dict) -> dict:
     data = found["answer"].get("data")
     known = {"cases", "missing"} & set(data) if isinstance(data, dict) else set()
     if not known or not all(isinstance(data[key], list) for key in known):
-        return {"reason": "the answer is no data"}
+        return {"reason": "the answer is not data"}
     return {key: data[key] for key in known} | {"grown": found["rss_peak"] - found["rss_before"]}
 
 

@@ -94,7 +94,7 @@ def score(assignment: Assignment, student: str, record: dict) -> Result:
         verdict = Verdict(0, result.problem) if result.problem else _verdict(task, record, tampered)
         most = float(points[grade_id])
         earned = round(most * verdict.share, 2)
-        section = "" if result.problem else task.section  # a file that cannot be read is no reason to read again
+        section = "" if result.problem else task.section  # for a file that cannot be read, no section helps
         result.tasks.append(TaskScore(name, grade_id, earned, most, verdict.message, section, verdict.missed))
     return result
 
@@ -126,7 +126,7 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
     expected = record["expected"][task.name]
     cases = answer.get("cases")
     if not isinstance(cases, list) or len(cases) != len(expected["right"]):
-        return _lost("the kernel answered with something that is no data")
+        return _lost("the kernel answered with something that is not data")
     try:
         return task.judge(cases, expected["right"], expected["mistakes"], task.tolerance)
     except Exception as error:  # a forged answer can cause any: it costs this task, never the batch

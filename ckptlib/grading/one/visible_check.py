@@ -65,21 +65,21 @@ def check(name: str, files: dict[str, bytes]) -> Result:
 
 def _tasks(files: dict[str, bytes], path: str) -> tuple[list[_Asked], str]:
     """The tasks, or why they are not known. A kernel says it: tasks.py may come from anybody."""
-    mend = "Put the notebook into the folder that its assignment came in, or fetch the assignment again"
+    remedy = "Put the notebook into the folder that its assignment came in, or fetch the assignment again"
     if "tasks.py" not in files:
-        return [], f"no tasks.py lies beside {quoted(path)}, so its tasks are not known. {mend}"
+        return [], f"there is no tasks.py beside {quoted(path)}, so its tasks are not known. {remedy}"
     seen = run([Cell("tasks", _LIST)], [], files, Limits())["cells"]["tasks"]
     outputs = sanitise.outputs(seen["outputs"])
     if seen["status"] != "ok":
         raised = _raised(outputs) or f"its kernel ended: {seen['why']}"
-        return [], f"tasks.py, beside {quoted(path)}, cannot be used: {raised}. {mend}"
+        return [], f"tasks.py, beside {quoted(path)}, cannot be used: {raised}. {remedy}"
     said = "".join(output.text for output in outputs if output.get("name") == "stdout")
     try:
         listed = json.loads(said.strip().split("\n")[-1])  # what tasks.py itself prints comes before
     except ValueError:
         listed = {}
     if not listed:
-        return [], f"tasks.py, beside {quoted(path)}, names no task: there is nothing to check. {mend}"
+        return [], f"tasks.py, beside {quoted(path)}, names no task: there is nothing to check. {remedy}"
     return [_Asked(name, *about) for name, about in listed.items()], ""
 
 
@@ -125,7 +125,7 @@ def _undefined(name: str, cells: list[Cell], seen: Transcript, path: str) -> str
             "turned into text? Then add a code cell with your answer"
         )
     stopped = _raised(sanitise.outputs(makers[-1]["outputs"])) or makers[-1]["why"]
-    if stopped == "NotImplementedError":  # the stub of a task whose answer is no function
+    if stopped == "NotImplementedError":  # the stub of a task whose answer is not a function
         return "not answered yet"
     return f"{name} is not defined" + (f": its cell stopped with {stopped}" if stopped else " when all cells have run")
 

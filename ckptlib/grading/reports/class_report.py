@@ -108,7 +108,9 @@ class Report:
         right = sum(answer.points >= answer.max_points for answer in answers)
         missed = sum(answer.points <= 0 < answer.max_points for answer in answers)
         shares = [answer.points / answer.max_points for answer in answers if answer.max_points]
-        read = [line.answers[task] for line in having if not line.problem]  # a file's problem is no idea missed
+        read = [
+            line.answers[task] for line in having if not line.problem
+        ]  # a problem with the file is not an idea that was missed
         told = frequent(dict.fromkeys(answer.missed or filter(None, [answer.message])) for answer in read)
         return Item(
             task=task,
@@ -156,7 +158,7 @@ def collect(course: Course, assignment: str, tell: Callable[[str], None] = print
 
 
 def _in_order(tasks: dict[str, float], course: Course, assignment: str) -> dict[str, float]:
-    """The gradebook knows no order of its cells; the source does, where it is at hand."""
+    """The gradebook does not keep the order of its cells; the source does, where it is available."""
     try:
         cells = course.assignment(assignment)[0].source.cells
     except CkptError:

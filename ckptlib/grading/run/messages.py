@@ -92,11 +92,11 @@ def _json_object(raw: bytes) -> dict[str, Any]:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise Malformed(f"a message that is no JSON: {type(error).__name__}") from None
+        raise Malformed(f"a message that is not JSON: {type(error).__name__}") from None
     if not isinstance(value, dict):
-        raise Malformed("a message with a part that is no JSON object")
+        raise Malformed("a message with a part that is not a JSON object")
     if raw.count(b"[") + raw.count(b"{") > _DEEPEST and _depth(value) > _DEEPEST:
-        raise Malformed(f"a message nested more than {_DEEPEST} levels deep")  # whoever writes it to a file would fail
+        raise Malformed(f"a message nested more than {_DEEPEST} levels deep")  # writing it to a file would fail
     return _encodable(value) if b"\\ud" in raw.lower() else value
 
 

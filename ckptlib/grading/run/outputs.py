@@ -9,7 +9,7 @@ from ..sandbox.limits import Limits
 from .messages import Message
 
 _KINDS = ("stream", "display_data", "execute_result", "error", "update_display_data", "clear_output")
-_MOST_SHOWN = 20  # outputs with one display_id that an update changes: a flood of both would take for ever
+_MOST_SHOWN = 20  # outputs with one display_id that an update changes: a flood of both would take forever
 CUT = "\n[output cut here: the limit is {} bytes]\n"
 
 

@@ -26,7 +26,7 @@ def ask_again(
 ) -> None:
     """Complete `seen` in place. answer_cells: cell id -> task; of these, each task gets its own only.
 
-    Cells of the student's own that failed are left out, too: whoever hurt the first kernel is likely among them.
+    Cells of the student's own that failed are left out: one of them probably damaged the first kernel.
     """
     short = replace(limits, wall_seconds=limits.wall_seconds / 4)
     for question in questions:

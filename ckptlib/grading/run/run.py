@@ -15,9 +15,9 @@ from .cell_driver import Driver, Outcome
 
 Transcript = dict[str, Any]  # plain JSON: see `run`
 
-_SOON = 2.0  # seconds: a cell that died sooner may have been struck by an earlier one
-_MOMENT = 1.0  # seconds to wait at least, after a cell that is watched, for the blow
-_PATIENCE = 2.0  # times what the blow took to fall: a kernel on a busy machine is slow to die, too
+_SOON = 2.0  # seconds: a cell that died sooner may have been ended by an earlier one
+_MOMENT = 1.0  # seconds to wait at least, after a cell that is watched, for the end of the kernel
+_PATIENCE = 2.0  # times as long as the kernel took to end: on a busy machine a kernel is slow to die as well
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Run:
         self._cells, self._questions, self._limits, self._sandbox = cells, questions, limits, sandbox
         self._started = time.monotonic()
         self._deadline = self._started + limits.wall_seconds
-        self._blame, self._last = _Blame(), ""  # who is left out of the next kernel; what ran last in this one
+        self._blame, self._last = _Blame(), ""  # which cells are left out of the next kernel; what ran last in this one
         skipped = {"status": "skipped", "outputs": [], "seconds": 0.0, "why": ""}
         self.cells = {cell.id: dict(skipped) for cell in cells}
         self.questions: dict[str, dict] = {}
@@ -100,9 +100,9 @@ class _Run:
     def _all_cells(self, driver: Driver) -> bool:
         self._last = ""
         for cell in self._cells:
-            if cell.id in self._blame.culprits:
+            if cell.id in self._blame.left_out:
                 continue
-            if self._struck_from_behind(driver):
+            if self._ended_by_last(driver):
                 return False
             outcome = driver.run(cell.source, self._deadline)
             seen = {
@@ -114,10 +114,10 @@ class _Run:
             self.cells[cell.id] = seen
             if outcome.answers:
                 self._tell("an answer was shown by a cell that was not asked for one: it was not counted")
-            if outcome.fatal and not self._blame.is_guilty(self._last, outcome):
+            if outcome.fatal and not self._blame.is_certain(self._last, outcome):
                 return False
             if outcome.status in ("timeout", "died"):
-                self._blame.culprits.add(cell.id)  # if another kernel is needed, it need not wait for this cell again
+                self._blame.left_out.add(cell.id)  # if another kernel is needed, it need not wait for this cell again
                 self._tell(f"cell {cell.id!r} {outcome.sentence}")
             if outcome.fatal or time.monotonic() > self._deadline:
                 return False
@@ -128,11 +128,11 @@ class _Run:
         for question in self._questions:
             if question.name in self.questions:
                 continue
-            if self._struck_from_behind(driver):
+            if self._ended_by_last(driver):
                 return False
             before = driver.watchdog.open_window()
             outcome = driver.run(question.code, self._deadline)
-            if outcome.fatal and not self._blame.is_guilty(self._last, outcome):
+            if outcome.fatal and not self._blame.is_certain(self._last, outcome):
                 return False
             measured = {"seconds": outcome.seconds, "rss_before": before, "rss_peak": driver.watchdog.close_window()}
             self.questions[question.name] = _answered(question, outcome) | measured
@@ -143,8 +143,8 @@ class _Run:
             self._last = f"? {question.name}"
         return True
 
-    def _struck_from_behind(self, driver: Driver) -> bool:
-        if not self._blame.struck_from_behind(self._last, driver):
+    def _ended_by_last(self, driver: Driver) -> bool:
+        if not self._blame.ended_by_last(self._last, driver):
             return False
         if self._last in self.cells:  # a question has its answer already, and is not asked again
             self.cells[self._last] |= {"status": "died", "why": "died"}
@@ -168,14 +168,14 @@ class _Run:
 
 # ---- which cell ended the kernel ------------------------------------------------------------------------------------
 class _Blame:
-    """Who is left out of the next kernel. In doubt, the next kernel waits after every cell, to see who ends it."""
+    """Which cells the next kernel leaves out. In doubt, it waits after every cell, to see which one ends it."""
 
     def __init__(self) -> None:
-        self.culprits: set[str] = set()
+        self.left_out: set[str] = set()
         self._cleared: set[str] = set()  # watched once, and the kernel lived
         self._in_doubt, self._wait = False, _MOMENT
 
-    def struck_from_behind(self, last: str, driver: Driver) -> bool:
+    def ended_by_last(self, last: str, driver: Driver) -> bool:
         """Called before the next cell is run. Did `last` end the kernel after all?"""
         if not self._in_doubt or not last or last in self._cleared:
             return False
@@ -183,11 +183,11 @@ class _Blame:
             self._cleared.add(last)
             return False
         self._in_doubt = False
-        self.culprits.add(last)
+        self.left_out.add(last)
         return True
 
-    def is_guilty(self, last: str, outcome: Outcome) -> bool:
-        """Called when the kernel ended while a cell ran, after `last`. False: in doubt, let it try again."""
+    def is_certain(self, last: str, outcome: Outcome) -> bool:
+        """Called when the kernel ended while a cell ran, after `last`. False: it may have been `last`, so try again."""
         soon = outcome.why in ("died", "closed") and outcome.seconds < _SOON
         self._in_doubt = bool(last) and last not in self._cleared and (soon or not outcome.begun)
         died_after = outcome.seconds if outcome.status == "died" else 0.0

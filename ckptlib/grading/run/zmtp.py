@@ -1,6 +1,6 @@
 """How does one read from a socket that an attacker writes to? ZeroMQ's protocol (ZMTP 3.0), with every size bounded.
 
-libzmq bounds a frame but not a message's number of frames: a kernel could fill the memory of whoever grades it.
+libzmq bounds a frame but not a message's number of frames: a kernel could fill the grader's memory.
 """
 
 from __future__ import annotations

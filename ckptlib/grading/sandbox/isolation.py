@@ -37,7 +37,7 @@ def leave() -> None:
 
 
 def settle(limits: Limits) -> None:
-    """Called by pid 1 of the new world: own mounts and network, no further user namespaces."""
+    """Called by pid 1 of the new namespaces: own mounts and network, no further user namespaces."""
     os.setsid()
     ns.mount("none", "/", flags=ns.MS_REC | ns.MS_PRIVATE)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:

@@ -38,7 +38,7 @@ class KernelProcess:
         return received
 
     def settle(self) -> None:
-        """Wait until all walls stand; an error while they were built is raised here."""
+        """Wait until the kernel is isolated; an error while that was set up is raised here."""
         self._next()
 
     def alive(self) -> bool:

@@ -101,7 +101,7 @@ class SandboxProvisioner(KernelProvisionerBase):
 
 
 def _watch(process: KernelProcess | PlainProcess, watchdog: Watchdog, limits: Limits) -> None:
-    """For as long as the kernel lives: whoever asked for it cannot be relied on to look after it."""
+    """For as long as the kernel lives: the process that asked for it cannot be relied on to look after it."""
     while process.exit is None and process.alive():
         watchdog.check()
         time.sleep(PERIOD)

@@ -32,7 +32,7 @@ _START_SECONDS = 60.0
 
 
 class Unconfined:
-    """Starts kernels as ordinary processes of the user. `warning` says why, for whoever reads the result."""
+    """Starts kernels as ordinary processes of the user. `warning` says why, for the reader of the result."""
 
     sandboxed = False
 
@@ -67,7 +67,7 @@ class Unconfined:
 
 
 class PlainProcess:
-    """A kernel without walls; the same methods as KernelProcess."""
+    """A kernel without isolation; the same methods as KernelProcess."""
 
     sandboxed = False
 
@@ -111,7 +111,7 @@ class PlainProcess:
         self.connection_info |= {"transport": "tcp"} | found
 
     def settle(self) -> None:
-        """There are no walls to wait for."""
+        """There is no isolation to wait for."""
 
     def alive(self) -> bool:
         """Has the kernel not ended yet?"""

@@ -5,7 +5,7 @@ a socket that it was given, whose path it does not see. For each connection it f
 
     warm ── keeper ── kernel (pid 1 of namespaces of its own)
 
-The keeper reads the request, makes the new world, and waits for the kernel's end or the connection's.
+The keeper reads the request, makes the new namespaces, and waits for the kernel's end or the connection's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def own_rights_only(uid: int | None) -> None:
 
 def serve(listener: socket.socket, lifelines: list[int]) -> None:
     """Fork a keeper for every connection, until a lifeline (the worker's pipe or pidfd) says that it is gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need no burial
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Linux removes keepers that have ended
     asked, ask = os.pipe()  # keepers ask for LATER here
     is_done = "torch" not in sys.modules
     poll = select.poll()
@@ -119,7 +119,7 @@ def _keep_kernel(connection: socket.socket, request: dict, fds: list[int]) -> No
 
 
 def _become_kernel(request: dict, limits: Limits, fds: list[int], report: int) -> None:
-    """pid 1 of the new world. Everything before `os.close(report)` is ours, everything after may be the student's."""
+    """pid 1 of the new namespaces. Until `os.close(report)` only our code runs; after it, a student's may."""
     try:
         baseline = data_nbytes()  # before /proc is another one, or none
         isolation.settle(limits)

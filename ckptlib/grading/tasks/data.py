@@ -35,7 +35,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Other:
-    """Something that is no data: an object of a class we do not send."""
+    """Something that is not data: an object of a class we do not send."""
 
     kind: str
 
@@ -111,7 +111,7 @@ def decode(data: Any) -> Any:
             return Raised(text[:_LONGEST])
         case {"other": str(kind)}:
             return Other(kind[:_LONGEST])
-    raise CkptError(f"an answer holds {str(data)[:80]!r}, which is no encoded value")
+    raise CkptError(f"an answer holds {str(data)[:80]!r}, which is not an encoded value")
 
 
 def _values(raw: str, stored: str, shape: list) -> np.ndarray:

@@ -149,22 +149,22 @@ def _numeric_row(value: Any) -> bool:
     return isinstance(value, list) and _numeric(value)
 
 
-def _undressed(value: Any, ndim: int) -> Any:
+def _as_numbers(value: Any, ndim: int) -> Any:
     """Where a row is due (ndim 1 or more), a tensor is a list; where a number is due, one of one number is that."""
     if isinstance(value, Array) and ndim > 0:
         return value.values.tolist()
     if isinstance(value, Array) and value.values.size == 1:
         return value.values.item()
-    return [_undressed(item, ndim - 1) for item in value] if isinstance(value, list) else value
+    return [_as_numbers(item, ndim - 1) for item in value] if isinstance(value, list) else value
 
 
 def values_in(data: Any, ndim: int = 1) -> np.ndarray | None:
-    """Numbers in any dress: a number, a 0-d tensor, a list of them, an array; with ndim 2, also a list of arrays."""
+    """Numbers of equivalent types: a number, a 0-d tensor, a list of them, an array; with ndim 2, a list of arrays."""
     if isinstance(data, Array):
         return data.values
     if isinstance(data, Numbers):
         return np.array(data) if not isinstance(data, int) or abs(data) < 2**63 else np.array(_float(data))
-    if isinstance(data, list) and _numeric(data := _undressed(data, ndim)):
+    if isinstance(data, list) and _numeric(data := _as_numbers(data, ndim)):
         try:
             values = np.array(data)
         except (ValueError, OverflowError):

@@ -3,7 +3,7 @@
 The same probe runs in three places: in a notebook, on inputs that everybody sees, as the reader's check; in the
 student's kernel, on secret inputs, when a submission is graded; and outside, on the reference answer, to learn what to
 expect. `tasks.py` of an assignment holds the probes and is given to students; `key.py` is not: it adds the mistakes
-that are known, and what to say to whoever made one. Nor is `hidden.py`, if there is one: it is appended to tasks.py
+that are known, and what to tell a student who made one. Nor is `hidden.py`, if there is one: it is appended to tasks.py
 when a submission is graded, and may replace probes by others that nobody has seen.
 """
 
@@ -97,7 +97,7 @@ class Task:
     def __call__(self, *answers: Any, hidden: bool = False) -> float | None:
         """Check the answer here and now. Returns points if it is partly right, None if right; raises if wrong.
 
-        hidden: on other inputs, with the key; only where the assignment's source is at hand, as for an instructor.
+        hidden: on other inputs, with the key; only where the assignment's source is available.
         """
         if len(answers) != len(self.names):
             raise CkptError(f"check.{self.name} takes {', '.join(self.names)}: {len(answers)} given")

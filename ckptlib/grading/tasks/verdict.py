@@ -12,7 +12,7 @@ from .difference import NOT_ANSWERED, Tolerance, difference, values_in
 
 @dataclass(frozen=True)
 class Mistake:
-    """What a known wrong answer returns, case by case, and what to tell whoever returns the same."""
+    """What a known wrong answer returns, case by case, and what to tell a student whose answer returns the same."""
 
     message: str
     cases: list[Any]
@@ -61,7 +61,7 @@ def judge(
 
 
 def _only_constants_right(expected: Sequence[Any], keys: list[str], missed: dict[str, str]) -> bool:
-    """Whoever answers 0 to everything is right where 0 is the answer whatever the inputs: that alone earns nothing."""
+    """An answer of 0 to everything is right where 0 is expected for all inputs. That alone earns nothing."""
     varying = [key for key in keys if not _constant([case[key] for case in expected])]
     return len(expected) > 1 and bool(varying) and all(key in missed for key in varying)
 

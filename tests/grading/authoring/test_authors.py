@@ -58,7 +58,7 @@ SLIPS = [
     ("tasks.py", "x = 1", "/tasks.py: expected `check = Checks"),
     ("quiz.json", '{"q1": {}\n "q2": {}}', "/quiz.json, line 2: Expecting ',' delimiter"),
     ("quiz.json", '{"q1": {"choices": {"a": "yes"}}}', '/quiz.json: expected {"q1"'),
-    (f"{NAME}.ipynb", "<html>", ".ipynb is no notebook"),
+    (f"{NAME}.ipynb", "<html>", ".ipynb is not a notebook"),
 ]
 
 

@@ -69,7 +69,7 @@ def test_every_submission_has_a_score_and_a_reason(graded):
     assert "not answered" in found["dan"]["reason"]
     assert "1 points less" in found["late"]["reason"]
     assert "no file was submitted" in found["none"]["reason"]
-    assert "HTML" in found["html"]["reason"] or "no notebook" in found["html"]["reason"]
+    assert "is not a notebook: it seems to be a web page" in found["html"]["reason"]
     assert sum("a link: left out" in note for note in found["links"]["notes"]) == 2
     assert any("pipe" in note for note in found["links"]["notes"])
     assert all(each["max_score"] == 5 and each["reason"] for each in found.values())

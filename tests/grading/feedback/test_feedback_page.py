@@ -114,9 +114,9 @@ def test_the_page_says_score_message_section_comment_notes_and_flags(pages):
 
 def test_of_a_file_that_cannot_be_read_the_page_says_so_and_sends_nobody_to_the_book(tmp_path):
     toy = Assignment.load(make(tmp_path, {}) / "source" / "01_toy")
-    result = without_record(toy, "ada", "'01_toy.ipynb' is no notebook: it is empty")
+    result = without_record(toy, "ada", "'01_toy.ipynb' is not a notebook: it is empty")
     text = Elements(Pages(toy.release).page(of_record({}, result))).text
-    assert "is no notebook: it is empty" in text and "Read again" not in text
+    assert "is not a notebook: it is empty" in text and "Read again" not in text
 
 
 def test_points_given_by_hand_and_extra_credit_are_said(pages):

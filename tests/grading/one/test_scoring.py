@@ -132,5 +132,5 @@ def test_what_a_cell_raised_is_cut(toy, record):
 def test_nobody_is_told_to_read_again_because_of_a_file(toy, record):
     record["answers"]["double"] = {"missing": ["double"]}
     assert [task.section for task in score(toy, "ada", record).tasks] == ["1.1", "1.2"]
-    found = without_record(toy, "ada", "'01_toy.ipynb' is no notebook: it is empty")
+    found = without_record(toy, "ada", "'01_toy.ipynb' is not a notebook: it is empty")
     assert [task.section for task in found.tasks] == ["", ""]

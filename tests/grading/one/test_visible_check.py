@@ -157,7 +157,7 @@ def test_several_notebooks(check, alone):
 @pytest.mark.parametrize(
     ("tasks", "said"),
     [
-        (None, "no tasks.py lies beside"),
+        (None, "there is no tasks.py beside"),
         ("import nothing_of_this_name", "cannot be used: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
         ("from ckptlib.grading import Checks\ncheck = Checks(__file__)", "names no task"),
         ("import os\nos._exit(0)", "cannot be used: its kernel ended"),
@@ -171,4 +171,4 @@ def test_tasks_that_are_not_known(check, alone, tasks, said):
 
 def test_no_notebook_at_all(check):
     code, out = check(b"%PDF-1.4")
-    assert code == 1 and "is no notebook: it seems to be a PDF" in out
+    assert code == 1 and "is not a notebook: it seems to be a PDF" in out

@@ -134,7 +134,7 @@ def test_the_text_tells_it_all_and_no_escape_reaches_the_terminal(folder, capsys
     assert "\x1b" not in text
 
 
-EMPTY = "'01_small.ipynb' is no notebook: it is empty"
+EMPTY = "'01_small.ipynb' is not a notebook: it is empty"
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read_is_told_once_and_hides_no_mistake(mixed):
     assert mixed.items()[0].told == [("state: AdamW keeps two.", 1)]
     assert mixed.items()[0].missed == 7  # its points are none all the same
     text = as_text(mixed, None)
-    assert text.count("it is empty") == 7 and "Could not be read\n  bad0: '01_small.ipynb' is no notebook" in text
+    assert text.count("it is empty") == 7 and "Could not be read\n  bad0: '01_small.ipynb' is not a notebook" in text
 
 
 def test_the_text_names_who_is_missing_and_everybodys_score(mixed):

@@ -128,7 +128,7 @@ def test_the_quiz_is_recorded_but_not_judged_in_sight(check, capsys):
 
 def test_hidden_checks_need_the_source(check, course):
     (course / "solutions").rename(course / "elsewhere")
-    with pytest.raises(CkptError, match="the source of toy is not at hand"):
+    with pytest.raises(CkptError, match="the source of toy is not available"):
         check.double(lambda x: 2 * x, hidden=True)
 
 
