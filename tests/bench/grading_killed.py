@@ -2,7 +2,7 @@
 
     python tests/bench/grading_killed.py [kills]      30 unless said
 
-The same laps as in tests/grading/test_resume.py, more of them, from a new seed each time; the seed is printed.
+The same runs as in tests/grading/many/test_resume.py, more of them, from a new seed each time; the seed is printed.
 """
 
 import random
@@ -12,22 +12,23 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grading"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "grading" / "many"))
 
 from rows import row
-from test_resume import STUDENTS, lap
+from test_resume import STUDENTS, grade_until_done
 
 from ckptlib.grading.sandbox.sandbox import Sandbox
 
 
 def main() -> None:
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    seed, kills, laps, started = time.time_ns(), 0, 0, time.monotonic()
+    seed, kills, runs, started = time.time_ns(), 0, 0, time.monotonic()
     print(f"seed {seed}")
     moments = random.Random(seed)
     with Sandbox.start() as sandbox, tempfile.TemporaryDirectory() as folder:
         while kills < wanted:
-            kills, laps = kills + lap(Path(folder) / str(laps), sandbox, moments), laps + 1
-    print(f"{kills} kills in {time.monotonic() - started:.0f} s, {laps * len(STUDENTS)} submissions graded:")
+            kills, runs = kills + grade_until_done(Path(folder) / str(runs), sandbox, moments), runs + 1
+    print(f"{kills} kills in {time.monotonic() - started:.0f} s, {runs * len(STUDENTS)} submissions graded:")
     print("none lost, none doubled, none asked twice")
     row(f"killed {kills} times while grading: none lost, none doubled, none asked twice", "none", "–")
 

@@ -67,7 +67,7 @@ def scores(course) -> dict[str, float]:
     return dict(found)
 
 
-def lap(course, sandbox, moments: random.Random) -> int:
+def grade_until_done(course, sandbox, moments: random.Random) -> int:
     """Grade a class, killed again and again, until a run comes to its end; how often it was killed."""
     make(course, STUDENTS)
     kills, known = 0, {}
@@ -88,9 +88,9 @@ def lap(course, sandbox, moments: random.Random) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_at_any_moment_and_resumed(tmp_path, sandbox, seed):
-    moments, kills, laps = random.Random(seed), 0, 0
+    moments, kills, runs = random.Random(seed), 0, 0
     while kills < KILLS // 2:
-        kills, laps = kills + lap(tmp_path / f"lap{laps}", sandbox, moments), laps + 1
+        kills, runs = kills + grade_until_done(tmp_path / f"run{runs}", sandbox, moments), runs + 1
 
 
 def test_a_resumed_run_leaves_what_has_arrived_alone(grade, tmp_path):

@@ -270,7 +270,7 @@ def test_the_walls_stand_for_an_ordinary_user_too(need, root):
     command = ["bwrap", "--dev-bind", "/", "/", *readable_by_all(Path(sys.base_prefix), root), "--"]
     command += ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
     command += [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={home}/t"]
-    command += [str(root / "tests/grading/test_sandbox.py"), str(root / "tests/grading/test_run.py")]
+    command += [str(root / "tests/grading/sandbox/test_sandbox.py"), str(root / "tests/grading/run/test_run.py")]
     command += [
         "-k",
         "signalled or siblings or network or rights or visible or next_does or peak or exits or bytes or disk",
