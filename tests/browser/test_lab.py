@@ -54,7 +54,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("course")
     for name in ("book", "exercises"):
         shutil.copytree(ROOT / name, folder / name)
-    cells = [new_code_cell(f"from ckptlib.figures.explorers import {name}\n{name}.{name}()") for name in OTHERS]
+    cells = [new_code_cell(f"from ckptlib.figures.explorers import {name}\n{name}()") for name in OTHERS]
     nbformat.write(new_notebook(cells=cells), folder / "explorers.ipynb")
     with jupyter_lab(folder, tmp_path_factory.mktemp("home"), BOOKS_OWN) as address:
         yield address
