@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ckptlib.models.configs import Config
-from ckptlib.grading import Checks
-from ckptlib.remember.saved_tensors import saved_tensors
 from ckptlib.book.ranks import RankError, forked
+from ckptlib.grading import Checks
+from ckptlib.models.configs import Config
 from ckptlib.models.transformer import again
+from ckptlib.remember.saved_tensors import saved_tensors
 
 check = Checks(__file__)
 

@@ -184,7 +184,7 @@ def test_the_start_page_checks_an_assignment_and_leads_to_chapters_and_pages(ope
     notebook = opened("book/start.ipynb")
     page = notebook.page
     expect(notebook.panel.get_by_role("link", name="4 Hooks")).to_be_visible()
-    notebook.run(notebook.cell("start.check_an_assignment()"))
+    notebook.run(notebook.cell("start_page.check_an_assignment()"))
     notebook.panel.get_by_role("button", name="Check", exact=True).click()
     expect(notebook.panel.get_by_text("0 / 10", exact=True)).to_be_visible(timeout=90_000)
     notebook.panel.get_by_role("link", name="4 Hooks").click()
@@ -197,7 +197,7 @@ def test_the_start_page_checks_an_assignment_and_leads_to_chapters_and_pages(ope
 
 def test_a_quiz_can_be_done_by_keyboard_alone(opened):
     notebook = opened("book/start.ipynb")
-    notebook.run(notebook.cell("start.practise_a_quiz()"))
+    notebook.run(notebook.cell("start_page.practise_a_quiz()"))
     answers = notebook.panel.locator(".widget-radio + .widget-label")
     notebook.panel.locator("select").last.focus()
     told = []
