@@ -34,8 +34,8 @@ print(all(callable(getattr(ck.widgets, name)) for name in names), *names)
     files = Path(ck.widgets.__file__).parent.glob("[a-z]*.py")
     assert before == "False False"
     assert after.split() == ["True", *sorted(f"{file.stem}_explorer" for file in files)]
-    with pytest.raises(AttributeError, match="no attribute 'ledger'"):
-        _ = ck.widgets.ledger
+    with pytest.raises(AttributeError, match="no attribute 'nonsense_explorer'"):
+        _ = ck.widgets.nonsense_explorer
 
 
 def test_an_unknown_name_is_an_attribute_error():

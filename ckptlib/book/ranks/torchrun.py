@@ -87,7 +87,7 @@ def source(thing: Any) -> str:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == thing.__name__:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             return textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
-    raise CkptError(f"the source of {thing.__name__} is not at hand: define it in a cell or a file")
+    raise CkptError(f"the source of {thing.__name__} is not available: define it in a cell or a file")
 
 
 def _no_answer(folder: Path, ranks: int, seconds: float) -> str:
