@@ -108,7 +108,9 @@ def test_no_chain_is_a_note_where_the_rest_can_be_answered(ask):
 def test_importing_warns_of_nothing():
     code = "import ckptlib, ckptlib.cli, ckptlib.errors; ckptlib.measure; ckptlib.plan; ckptlib.fit"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    torchs_own = "triton not found; flop counting will not work"  # until 2.12, whoever imports torch's counter
+    told = [line for line in done.stderr.splitlines() if torchs_own not in line]
+    assert (done.returncode, done.stdout, told) == (0, "", [])
 
 
 def test_a_path_with_spaces_and_other_letters(tmp_path, monkeypatch, capsys):
