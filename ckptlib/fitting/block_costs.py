@@ -15,7 +15,7 @@ from .windows import Parts, parts, together, windows
 
 KINDS = ("none", "selective")  # what a block that keeps everything recomputes nevertheless: nothing, or its attention
 BLOCKS = 3  # of the model that is measured
-LT_OF_BACKWARD = "cuBLASLt workspace, backward thread"  # so named by measure.cuda.simulate
+LT_OF_BACKWARD = "cuBLASLt workspace, backward thread"  # cuda/simulate.py makes this name
 # Those windows of its step that tell all.
 WINDOWS = ("forward 1", "forward 2", "head", "head's backward", "backward 2", "backward 1")
 

@@ -1,7 +1,7 @@
 """Will it fit? The largest batch that a GPU can train, what its memory is then used for, and what recomputing costs.
 
-Every way to train is a schedule over the model's blocks and its head (chain.py); their bytes are measured
-(block_bytes.py), once for all batches (any_batch.py).
+Every way to train is a schedule over the model's blocks and its head (block_chain.py); their bytes are measured
+(block_costs.py), once for all batches (other_batch.py).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def fits(
         config = replace(config, tokens=seq)
     nbytes, card = capacity(gpu)
     at = Setting(config, 1, precision, fused, card)
-    # Nothing is shown where stderr is no terminal, nor of what is done in a second.
+    # No bar is shown where stderr is not a terminal, or where the work takes less than a second.
     with tqdm(desc="blocks looked at", disable=None, delay=1, leave=False) as bar:
         asked = {strategy: Question(at, nbytes, strategy, bar.update) for strategy in strategies}
         found = {}

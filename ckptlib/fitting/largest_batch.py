@@ -18,7 +18,7 @@ STRATEGIES = ("none", "selective", "full", "planned")
 class Question:
     """How one strategy trains within so many bytes, at any batch."""
 
-    at: Setting | None  # None for a model of your own, whose steps are run (own.py)
+    at: Setting | None  # None for a model of your own, whose steps are run (own_model.py)
     nbytes: int
     strategy: str
     tick: Callable[[], object] = lambda: None

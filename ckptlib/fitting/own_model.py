@@ -1,7 +1,7 @@
 """Will a model of your own fit? Its whole training step, AdamW's included, is run on fake tensors at several batches.
 
 The named models are measured block by block; of a model that we have never seen, the step is run from end to end, once
-for each schedule, and rewritten for other batches (any_batch.py). The answer's own batch is run again, to be sure.
+for each schedule, and rewritten for other batches (other_batch.py). The answer's own batch is run again, to be sure.
 """
 
 from __future__ import annotations

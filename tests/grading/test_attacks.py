@@ -46,8 +46,8 @@ def honest() -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FOR_NOTHING, *INSTEAD_OF_ONE, *BESIDE_ALL, "mangling"])
-def test_everybody_gets_what_they_deserve(name, honest, tmp_path, need):
-    need("bubblewrap")
+def test_everybody_gets_what_they_deserve(name, honest, tmp_path, sandbox):
+    """`sandbox` fails where no kernel can be isolated: what is graded here must not run there."""
     before = digest_of_the_library()
     (tmp_path / "nbgrader_config.py").write_text(CONFIG)
     deserved = {"honest-first": 10.0, "zz-honest-last": 10.0}
@@ -75,9 +75,8 @@ def test_everybody_gets_what_they_deserve(name, honest, tmp_path, need):
 
 
 @pytest.mark.slow
-def test_tampering_is_flagged(honest, tmp_path, need):
+def test_tampering_is_flagged(honest, tmp_path, sandbox):
     """Whoever silences asserts or replaces what is asked with is named, whatever the score."""
-    need("bubblewrap")
     told = {hostile.student: hostile for hostile in family("silencing")}
     chosen = [
         "silencing-an-ast-transformer-drops-every-assert",

@@ -1,6 +1,6 @@
 """Which of the files that a student handed in is the notebook?
 
-Names are only a hint: the choice between several readable notebooks is made by their content, in reassemble.py.
+Names are only a hint: the choice between several readable notebooks is made by their content, in rebuild.py.
 """
 
 from __future__ import annotations
