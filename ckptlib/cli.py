@@ -100,7 +100,7 @@ def _bytes(text: str) -> int:
     """
     size = re.fullmatch(r"(-?\d+)|(\d+(?:\.\d+)?)\s*([KMGT])(i?)B", text.strip(), re.IGNORECASE)
     if not size:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes: expected a value such as 1000000, 500MB or 20GiB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, such as 1000000, 500MB or 20GiB")
     if size[1]:
         return int(size[1])
     return int(float(size[2]) * (1024 if size[4] else 1000) ** (1 + "KMGT".index(size[3].upper())))

@@ -14,8 +14,8 @@ Calls = list["int | Calls"]  # a number: call that stage; a list: one checkpoint
 def nested_calls(schedule: Schedule) -> Calls:
     """The stages in order, those that one checkpoint goes around in a list of their own; lists may be nested.
 
-    All schedules of `optimal` and of known_schedules.py are such nestings. Others may keep a checkpoint that was made inside
-    of another, and run on from it when that one is gone.
+    All schedules of `optimal` and of known_schedules.py are such nestings. Others may keep a checkpoint that was made
+    inside of another, and run on from it when that one is gone.
 
     >>> from ckptlib.planning.known_schedules import periodic, recompute_all
     >>> nested_calls(periodic(6, 3)), nested_calls(recompute_all(3))
