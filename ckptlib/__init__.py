@@ -20,7 +20,7 @@ _HOME = {
     "CkptError": "errors",
     "compress": "recompute.packing",
     "Costs": "planning.costs",
-    "equivalent": "recompute.equivalent",
+    "equivalent": "recompute.equivalence",
     "execute": "planning.execute",
     "fit": "fitting.fit",
     "ledger": "remember.ledger",

@@ -7,12 +7,13 @@ what it needs inside that inner function, so that `ckptlib --help` does not wait
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 
+from ckptlib.errors import CkptError
 from ckptlib.grading import cli as grading
 from ckptlib.grading.cli import Command, Run
+from ckptlib.units import parse_bytes
 
 
 def doctor(parser: argparse.ArgumentParser) -> Run:
@@ -94,16 +95,10 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def _bytes(text: str) -> int:
-    """
-    >>> _bytes("1000"), _bytes("1.5GiB"), _bytes("2MB")
-    (1000, 1610612736, 2000000)
-    """
-    size = re.fullmatch(r"(-?\d+)|(\d+(?:\.\d+)?)\s*([KMGT])(i?)B", text.strip(), re.IGNORECASE)
-    if not size:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, such as 1000000, 500MB or 20GiB")
-    if size[1]:
-        return int(size[1])
-    return int(float(size[2]) * (1024 if size[4] else 1000) ** (1 + "KMGT".index(size[3].upper())))
+    try:
+        return parse_bytes(text)
+    except CkptError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None  # argparse shows this message, and no other error's
 
 
 def fit(parser: argparse.ArgumentParser) -> Run:

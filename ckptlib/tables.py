@@ -7,10 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
-def mib(nbytes: int) -> str:
-    return f"{nbytes / 2**20:,.2f}"
-
-
 def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
@@ -53,3 +49,19 @@ class Table(NamedTuple):
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         caption = f"<caption>{html.escape(self.title)}</caption>"
         return f"<table>{caption}<thead>{row(self.columns, 'th')}</thead><tbody>{body}</tbody></table>{notes}"
+
+
+class ShownAsTable:
+    """A result that is shown as its table, wherever it is printed."""
+
+    def table(self) -> Table:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()

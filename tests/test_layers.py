@@ -17,7 +17,7 @@ PACKAGE = ROOT / "ckptlib"
 
 # From the top down: a room may import what stands before it here, and nothing that stands after it.
 ROOMS = (
-    *("errors", "torch_internals", "tables"),
+    *("errors", "torch_internals", "units", "tables"),
     *("autodiff", "tracing", "cuda", "remember", "recompute", "planning", "models", "fitting", "figures"),
     *("grading", "book", "commands", "cli"),
 )

@@ -60,10 +60,10 @@ BRANCHES = {
     "grading/sandbox/sockets.py": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW", "socket.AF_UNIX"},
     "grading/run/zmtp.py": {"socket.AF_UNIX"},
     "grading/run/listener.py": {"select.poll", "select.POLLIN", "select.POLLOUT"},
-    "grading/sandbox/watchdog.py": {"os.sysconf"},
+    "grading/sandbox/resource_usage.py": {"os.sysconf"},
     "grading/notebooks/submitted_files.py": {"os.O_DIRECTORY", "os.O_NOFOLLOW", "os.O_NONBLOCK"},
     "grading/gradebook/journal.py": {"fcntl", "msvcrt"},
-    "book/ranks/ending.py": {"signal.SIGKILL"},
+    "book/ranks/shutdown.py": {"signal.SIGKILL"},
     "book/ranks/fork.py": {"os.fork", "signal.SIGKILL"},
 }
 

@@ -109,7 +109,7 @@ def tanh(x: Tensor) -> tuple[Tensor, Saved]:
 
 @needs(x="y")
 def tanh_vjp(dy: Tensor, y: Tensor) -> Tensor:
-    """dx = dy (1 - y²): tanh only ever rises, so y tells x, and y is enough."""
+    """dx = dy (1 - y²): tanh always rises, so y determines x, and y is enough."""
     check_dy("tanh", dy, y.shape)
     return dy * (1 - y * y)
 

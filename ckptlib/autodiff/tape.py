@@ -144,16 +144,16 @@ class Tape:
         return Var(self, value, self._slots)
 
     def _seed(self, outputs: Var | Sequence[Var], dys: Tensors | None) -> dict[int, Tensor]:
-        """Slot -> gradient of the outputs themselves. An output given twice counts twice."""
+        """Slot -> gradient of the outputs themselves. An output that is passed twice counts twice."""
         outputs = list(outputs) if isinstance(outputs, Sequence) else [outputs]
-        given: list[Tensor | None] = [None] * len(outputs)
+        seeds: list[Tensor | None] = [None] * len(outputs)
         if dys is not None:
-            given = [dys] if isinstance(dys, Tensor) else [*dys]
+            seeds = [dys] if isinstance(dys, Tensor) else [*dys]
         self._check_arguments("backward", {f"output {i}": y for i, y in enumerate(outputs)})
-        if len(outputs) != len(given):
-            raise CkptError(f"backward: found {len(given)} dys for {len(outputs)} outputs, expected one for each.")
+        if len(outputs) != len(seeds):
+            raise CkptError(f"backward: found {len(seeds)} dys for {len(outputs)} outputs, expected one for each.")
         grads: dict[int, Tensor] = {}
-        for y, dy in zip(outputs, given, strict=True):
+        for y, dy in zip(outputs, seeds, strict=True):
             if not isinstance(y, Var):
                 raise CkptError(f"backward: found a {type(y).__name__}, expected a Var. Is everything here a constant?")
             dy = y.value.new_ones(()) if dy is None else dy

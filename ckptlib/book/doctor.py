@@ -33,8 +33,9 @@ EXTRAS = {
     "grading": ("grading", "ckptlib check, grade, report, release and new-exercise need it"),
     "cluster": ("", "only ckptlib grade --cluster needs it"),
 }
-# Docker and podman hide parts of /proc, and a kernel gives no new /proc to whoever sees only part of the old one:
-# github.com/containers/bubblewrap/issues/284 and 505. Which of the two this is, an image can hide, so both are told.
+# Docker and podman hide parts of /proc, and a process that sees only part of the old /proc gets no new one from the
+# kernel: github.com/containers/bubblewrap/issues/284 and 505. An image can hide which of the two it runs in, so the
+# advice names both.
 CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 CONTAINER_OPTIONS = (
     "starting the container with other options: docker run --security-opt seccomp=unconfined "
@@ -60,7 +61,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Report:
+class Diagnosis:
     """All checks, and the three answers they add up to. The book and the grader need the library as well."""
 
     checks: tuple[Check, ...]
@@ -99,7 +100,7 @@ class Report:
         return json.dumps(answers | {"checks": checks}, indent=2)
 
 
-def examine() -> Report:
+def examine() -> Diagnosis:
     """Run every check. The slow ones start other programs, so they run side by side: about two seconds in all."""
     found = packages()
     lacking = {check.name for check in found if not check.ok}
@@ -108,12 +109,12 @@ def examine() -> Report:
     with ThreadPoolExecutor() as pool:
         slow = [pool.submit(check) for check in tried]
         checks = [python(), *found, *(future.result() for future in slow)]
-    return Report(tuple(checks))
+    return Diagnosis(tuple(checks))
 
 
 def python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info >= (3, 11):  # noqa: UP036 - whoever runs it from a folder may have any Python
+    if sys.version_info >= (3, 11):  # noqa: UP036 - it may be run from a folder, with any Python
         return Check("Python", True, version, needed_for="library")
     mend = "install Python 3.11 or newer, then: PYTHON=python3.12 make lab"
     return Check("Python", False, f"{version} is too old: 3.11 or newer is needed", mend, "library")
@@ -177,7 +178,7 @@ def _tested_versions() -> dict[str, str]:
 
 
 def gpu() -> Check:
-    """Import torch for real and ask it for a GPU. A process of its own: a broken build kills whoever loads it."""
+    """Import torch for real and ask it for a GPU, in another process, because a broken build kills its process."""
     code = "import torch; a = torch.accelerator; print(a.current_accelerator() if a.is_available() else '')"
     ran, output = _run([sys.executable, "-c", code])
     if not ran:

@@ -55,7 +55,7 @@ class Contents(AsyncLargeFileManager):
     def mark_trusted_cells(self, nb: Any, path: str = "") -> None:
         """Also trust cells whose outputs are SVG and plain text: JupyterLab hides an SVG that is not trusted.
 
-        It shows an SVG by an <img> element, in which no script runs, so this is safe whoever wrote the notebook. Where
+        It shows an SVG by an <img> element, in which no script runs, so this is safe for any notebook. Where
         all code cells are trusted, JupyterLab trusts the Markdown as well: one cell must be left to the signature.
         """
         super().mark_trusted_cells(nb, path)
@@ -74,21 +74,21 @@ def _kinds(cell: Any) -> set[str]:
 def open_book(root: Path, options: list[str]) -> None:
     """Run JupyterLab in `root`, a checkout of the book, until it is told to end."""
     os.chdir(root)  # where nbgrader looks for its configuration
-    given = [
+    settings_of_ours = [
         f"--ServerApp.root_dir={root}",
         f"--ServerApp.contents_manager_class={__name__}.Contents",
         f"--LabApp.default_url=/lab/tree/{start_page.write(root)}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        given.append("--allow-root")
+        settings_of_ours.append("--allow-root")
     with TemporaryDirectory() as folder:
         settings = Path(folder, "labconfig", "default_setting_overrides.json")
         settings.parent.mkdir()
         settings.write_text(json.dumps(_SETTINGS), encoding="utf-8")
         _put_first("PATH", str(Path(sys.executable).parent))  # `!python` in a cell, and what nbgrader starts
         _put_first("JUPYTER_CONFIG_PATH", folder)
-        LabApp.launch_instance([*given, *options])
+        LabApp.launch_instance([*settings_of_ours, *options])
 
 
 def _put_first(variable: str, folder: str) -> None:

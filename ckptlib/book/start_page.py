@@ -17,7 +17,7 @@ from ..grading.reports import reader_progress
 
 require("book", "ckptlib.book.start_page")
 
-PAGE = "start.ipynb"  # in book/, so that its links are those of the book; made anew each time, and not in git
+PAGE = "start.ipynb"  # in book/, so that its links are those of the book; written again each time, and not in git
 _ELSEWHERE = "index.md?factory=Markdown%20Preview"  # where nothing can be written: the same list, without the progress
 
 _INTRODUCTION = """# Remember or Recompute

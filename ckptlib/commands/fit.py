@@ -5,15 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..errors import CkptError
-from ..fitting.fit import STRATEGIES, Fits, Need, fits
+from ..fitting.fit import Fits, Need, fits
 from ..models.configs import Config, named
 from .output import save_plot
+from .target import Target, own_code
 
 
 def fit_model(args: argparse.Namespace) -> str:
     """args: model, gpu, seq, precision, strategy ("all" or one of them), fused, json; plot, if there is to be one."""
-    found = _fit_own(args) if ":" in args.model else _fit_named(args)
+    strategies = None if args.strategy == "all" else (args.strategy,)
+    asked = {"gpu": args.gpu, "seq": args.seq, "precision": args.precision, "fused": args.fused}
+    if ":" in args.model:
+        target = Target(args.model)
+        with own_code(f"the step of {args.model} failed"):
+            found = fits(target.with_batch(), strategies=strategies, name=args.model, **asked)
+    else:
+        found = fits(args.model, strategies=strategies, **asked)
     if path := vars(args).get("plot"):
         from .. import figures
 
@@ -21,28 +28,6 @@ def fit_model(args: argparse.Namespace) -> str:
     if args.json:
         return json.dumps(as_json(args.model, found), indent=2)
     return str(found) if args.strategy == "all" else str(found[args.strategy])
-
-
-def _fit_named(args: argparse.Namespace) -> Fits:
-    strategies = STRATEGIES if args.strategy == "all" else (args.strategy,)
-    return fits(args.model, args.gpu, args.seq, args.precision or "mixed", strategies, fused=args.fused)
-
-
-def _fit_own(args: argparse.Namespace) -> Fits:
-    from ..fitting.own_model import AS_BUILT, OWN_STRATEGIES, fits_own
-    from .target import BATCH, Target, own_code
-
-    if args.seq is not None or args.fused:
-        raise CkptError("--seq and --fused are for models by name: your own function decides on both")
-    target = Target(args.model)
-    if BATCH not in target.parameters:
-        name = args.model.partition(":")[2]
-        raise CkptError(f"{args.model} has no parameter called batch, and fit needs one: def {name}(batch): ...")
-    strategies = OWN_STRATEGIES if args.strategy == "all" else (args.strategy,)
-    with own_code(f"the step of {args.model} failed"):
-        return fits_own(
-            lambda batch: target.training(batch=batch), args.gpu, args.precision or AS_BUILT, strategies, args.model
-        )
 
 
 def as_json(model: str, answers: Fits) -> dict:

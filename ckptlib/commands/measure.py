@@ -15,7 +15,8 @@ from ..cuda.gpus import DEFAULT, Gpu, at_release, preset
 from ..errors import CkptError
 from ..models.mlp import CHECKPOINTS, mlp_step
 from ..remember.measurement import SIMULATED, Measurement, measure
-from ..tables import Table, mib
+from ..tables import Table
+from ..units import mib
 from .output import bar, save_plot
 from .target import Target
 

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,7 +19,7 @@ import torch
 from torch import nn
 
 from ..errors import CkptError, OwnCodeFailed
-from ..remember.training_step import FORMS, Training, handed_in, required
+from ..remember.training_step import Training, handed_in, required, training_of
 from ..torch_internals import DataDependentOutputException, DynamicOutputShapeException, name_of
 from ..tracing.storages import tensors_in
 
@@ -43,15 +44,18 @@ class Target:
         with own_code(f"{self.text} failed"):
             return self.function(**given)
 
-    def training(self, **given: object) -> Training:
+    def with_batch(self) -> Callable[..., Any]:
+        """Your function, for `fit` to call with one batch after another."""
+
+        @wraps(self.function)
+        def build(**batch: int) -> Any:
+            return self.build(**batch)
+
+        return build
+
+    def training(self) -> Training:
         """The model with its inputs, which is what can be planned for."""
-        handed = handed_in(self.build(**given), self.text)
-        if handed.training is None:
-            raise CkptError(
-                f"{self.text} returned a function, which can be measured but not looked into. "
-                f"To plan, it must {FORMS}: we make the step"
-            )
-        return handed.training
+        return training_of(self.build(), self.text)
 
     def step(self) -> Callable[[], object]:
         """The step to measure, whose errors are told by where in your code they are."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..errors import CkptError
+import torch
 
-KiB, MiB = 2**10, 2**20
+from ..errors import CkptError
+from ..units import GiB, KiB, MiB, parse_bytes
+
 CUBLAS_DEFAULT = 2 * 4096 * KiB + 8 * 16 * KiB  # CUBLAS_WORKSPACE_CONFIG=":4096:2:16:8", 8,519,680 B
 CUBLAS_HOPPER = 32 * MiB
 
@@ -30,11 +32,6 @@ class Gpu:
     cublaslt_workspace: int = 1 * MiB  # 0 where cuBLASLt uses cuBLAS's (torch >= 2.12)
     cublaslt_kept: bool = False  # kept per handle (torch 2.9 to 2.11), or freed when the call returns (before)
     torch_release: tuple[int, int] = (2, 8)
-
-    @property
-    def has_flash_attention(self) -> bool:
-        """FlashAttention 2 needs tensor cores of compute capability 8.0 or later, and half precision."""
-        return self.capability >= (8, 0)
 
 
 def _hopper(name: str, sm_count: int) -> Gpu:
@@ -69,6 +66,19 @@ GENERATIONS = {
     "h200": "h100",
 }
 DEFAULT = "a100"
+# The memory on the card. The driver and the CUDA context take some hundred MiB of it, which are not counted.
+MEMORY: dict[str, int] = {
+    name: gib * GiB
+    for gib, names in {
+        16: "t4",
+        24: "a10g rtx3090 rtx4090 l4",
+        32: "v100 rtx5090",
+        40: "a100-40gb",
+        48: "a6000 l40s",
+        80: "a100 h100 h100-pcie",
+    }.items()
+    for name in names.split()
+} | {"h200": 141 * 10**9, "b200": 180 * 10**9}
 
 
 def preset(gpu: str | Gpu = DEFAULT) -> Gpu:
@@ -108,3 +118,27 @@ def at_release(gpu: Gpu, release: str | tuple[int, int]) -> Gpu:
         cublaslt_kept=(2, 9) <= version < (2, 12),
         torch_release=(major, minor),
     )
+
+
+def capacity(gpu: str | int) -> tuple[int, Gpu]:
+    """The bytes of a GPU, and the GPU to simulate. `gpu` is a card's name, or a size, which is simulated as an A100.
+
+    >>> capacity("80GB")[0], capacity("80GiB")[0], capacity("h100")[1].name
+    (80000000000, 85899345920, 'h100')
+    """
+    release = ".".join(torch.__version__.split(".")[:2])
+    text = str(gpu).strip().lower()
+    if text in MEMORY:
+        return MEMORY[text], at_release(preset(text.removesuffix("-40gb")), release)
+    try:
+        nbytes = parse_bytes(text)
+    except CkptError:
+        nbytes = -1
+    if nbytes < 0:
+        raise CkptError(f"gpu is {gpu!r}, expected a size such as 80GiB or 80GB, or one of {', '.join(MEMORY)}")
+    if nbytes < MiB:
+        number = text.rstrip("bikmgt ")
+        raise CkptError(
+            f"gpu is {gpu!r}, {nbytes} bytes: no GPU is that small. Is the unit missing, as in {number}GiB?"
+        )
+    return nbytes, at_release(preset(), release)

@@ -10,9 +10,9 @@ import torch
 
 from ..tracing.events import Event, Op, Storage, Trace
 from ..tracing.timeline import Change, Mark, Timeline
-from .allocator import CUDA_RULES, AllocatorRules, Block, CachingAllocator
+from .allocator import CUDA_RULES, AllocatorRules, CachingAllocator, MemoryBlock
 from .gpus import Gpu
-from .hidden_memory.by_op import held, uses_cublas, uses_cublaslt
+from .hidden_memory.rules import hidden_memory, uses_cublas, uses_cublaslt
 
 
 @dataclass
@@ -34,10 +34,10 @@ class _Replay:
     def __init__(self, trace: Trace, gpu: Gpu, allocator: CachingAllocator):
         self.trace, self.gpu, self.allocator = trace, gpu, allocator
         self.result = Simulation(allocator)
-        self.blocks: dict[int, Block] = {}  # storage -> its block
+        self.blocks: dict[int, MemoryBlock] = {}  # storage -> its block
         self.workspaces: set[tuple[str, str]] = set()  # those that are kept and exist already
         self.high = 0  # most allocated since the last mark
-        self.where = ("before", -1)  # phase and op that the next change is put down to
+        self.where = ("before", -1)  # the phase and the op that the next change belongs to
 
     def run(self) -> Simulation:
         line = self.result.timeline
@@ -67,7 +67,7 @@ class _Replay:
 
     def replay_op(self, op: Op, events: list[Event]) -> None:
         """Inside one op: temporaries that come first, outputs, other temporaries, library workspaces; then release."""
-        extra = held(op, self.gpu)
+        extra = hidden_memory(op, self.gpu)
         if extra.unknown:
             self.result.unknowns[op.name] = extra.unknown
         self.where = (op.phase, op.index)
@@ -78,7 +78,7 @@ class _Replay:
         for block, owner in passing:
             self.free(block, owner)
 
-    def library_workspaces(self, op: Op) -> list[tuple[Block, Storage]]:
+    def library_workspaces(self, op: Op) -> list[tuple[MemoryBlock, Storage]]:
         """What cuBLAS keeps per handle, and cuBLASLt takes per call. Backward's thread has a handle of its own."""
         if not uses_cublas(op):
             return []
@@ -101,13 +101,13 @@ class _Replay:
         if storage.nbytes and storage.device != "host":
             self.blocks[index], _ = self.alloc(storage.nbytes, storage)
 
-    def alloc(self, nbytes: int, owner: Storage) -> tuple[Block, Storage]:
+    def alloc(self, nbytes: int, owner: Storage) -> tuple[MemoryBlock, Storage]:
         block = self.allocator.malloc(nbytes, tag=owner)
         self.result.timeline.changes.append(Change(block.size, owner, *self.where))
         self.high = max(self.high, self.allocator.allocated)
         return block, owner
 
-    def free(self, block: Block, owner: Storage) -> None:
+    def free(self, block: MemoryBlock, owner: Storage) -> None:
         self.allocator.free(block)
         self.result.timeline.changes.append(Change(-block.size, owner, *self.where))
 

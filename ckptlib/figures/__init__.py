@@ -1,9 +1,14 @@
-"""What does it look like? Each function returns a Drawing, which Jupyter shows and `.save("name.svg")` writes."""
+"""What does it look like? Each function returns a Drawing, which Jupyter shows and `.save("name.svg")` writes.
 
-from .measurements import allocator_map, ledger_bars, saved_bars
-from .schedules import fit_bars, pareto, schedule
+`.alt` says in words what a drawing shows, and `.figure` is matplotlib's own figure. Nothing here touches pyplot.
+"""
+
+from .allocator import allocator_map
+from .bars import fit_bars, ledger_bars, saved_bars
+from .schedules import schedule
 from .styles import Drawing, ink, style, svg
 from .timelines import compare, timeline
+from .tradeoffs import pareto
 
 # fmt: off
 __all__ = [

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Look(NamedTuple):
     colour: str
     hatch: str = ""
-    edge: str = "white"  # of the hatch, too
+    edge: str = "white"  # also the colour of the hatch
     ink: str = "black"  # of text on it
 
 
@@ -53,6 +53,7 @@ LOOKS = {
 SIZE, SMALL = 8.5, 7.5  # points
 WIDTH = 7.6  # inches: 730 pixels in JupyterLab at 100 %
 LINE = 0.17  # inches from one line of text to the next
+PITCH = 0.24  # inches from one row of boxes to the next
 _RC: dict[RcKeyType, object] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so a label is as wide on every machine
     "font.size": SIZE,
@@ -69,7 +70,7 @@ _RC: dict[RcKeyType, object] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The book's settings inside, the reader's own again outside. Use it for figures of your own, too."""
+    """Draw with the book's settings inside the block; the reader's own return after it. You may use it as well."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RC)
@@ -133,7 +134,7 @@ class Drawing:
         return svg(self.figure, self.alt)
 
     def save(self, path: str | Path) -> None:
-        """As SVG, or as what else the file's name ends in."""
+        """Write the figure as SVG, or in the format that the file's name ends in."""
         if Path(path).suffix == ".svg":
             Path(path).write_text(self.svg(), encoding="utf-8", newline="\n")
         else:
@@ -145,20 +146,6 @@ class Drawing:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"image/svg+xml": self.svg(), "text/plain": self.alt}
-
-
-def unit(nbytes: int) -> tuple[int, str]:
-    """The largest unit that the bytes fill, and its name: MiB is 2**20 B."""
-    return next(((2**p, name) for p, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if nbytes >= 2**p), (1, "B"))
-
-
-def size(nbytes: int) -> str:
-    """
-    >>> size(101_040_640), size(512)
-    ('96.36 MiB', '512 B')
-    """
-    per, name = unit(nbytes)
-    return f"{nbytes / per:,.2f} {name}" if per > 1 else f"{nbytes:,} B"
 
 
 def look(category: str) -> Look:
@@ -204,10 +191,10 @@ def axes_at(figure: Figure, left: float, bottom: float, width: float, height: fl
     return figure.add_axes((left / w, bottom / h, width / w, height / h))
 
 
-def fill(ax: Axes, category: str, outline: Outline, **options: object) -> None:
-    """Fill in the category's colour and hatch. The artist's label is the category's name."""
-    paint = look(category)
-    options = {"fc": paint.colour, "ec": paint.edge, "hatch": paint.hatch, "linewidth": 0, "label": category, **options}
+def fill(ax: Axes, what: str | Look, outline: Outline, **options: object) -> None:
+    """Fill in the colour and hatch of a look, or of a category, whose name is then the artist's label."""
+    paint, label = (look(what), what) if isinstance(what, str) else (what, "")
+    options = {"fc": paint.colour, "ec": paint.edge, "hatch": paint.hatch, "linewidth": 0, "label": label, **options}
     ax.add_artist(PathPatch(outline, **options))
 
 
@@ -219,7 +206,7 @@ def boxes(*corners: tuple[float, float, float, float]) -> Outline:
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float = SIZE) -> float:
-    """In inches, from the font itself: no renderer, so the same everywhere."""
+    """In inches. It comes from the font, without a renderer, so it is the same everywhere."""
     return (
         text_to_path.get_text_width_height_descent(text, FontProperties(family="DejaVu Sans", size=size), False)[0] / 72
     )
@@ -280,3 +267,9 @@ def label_inside(ax: Axes, box: Sequence[float], category: str, texts: Sequence[
         ground = {"fc": paint.colour, "ec": "none", "pad": 0.8} if paint.hatch else None
         options: dict[str, Any] = {"fontsize": SMALL, "color": paint.ink, "bbox": ground, "zorder": 5}
         ax.text((left + right) / 2, (bottom + top) / 2, fitting[0], ha="center", va="center_baseline", **options)
+
+
+def label_rows(ax: Axes, labels: Sequence[str]) -> None:
+    """Rows from the top down at y = 0, 1, 2 and so on, each with its label on the left."""
+    ax.set(ylim=(len(labels) - 0.5, -0.5), yticks=range(len(labels)), yticklabels=labels)
+    ax.tick_params(axis="y", length=0, labelsize=SIZE)

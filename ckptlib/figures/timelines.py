@@ -13,8 +13,9 @@ from matplotlib.path import Path as Outline
 from matplotlib.ticker import MaxNLocator
 
 from ..errors import CkptError
+from ..units import size, unit
 from . import styles
-from .styles import LINE, LOOKS, SMALL, WIDTH, Drawing, size, style, text_width, unit
+from .styles import LINE, LOOKS, SMALL, WIDTH, Drawing, style, text_width
 
 if TYPE_CHECKING:
     from ..remember.measurement import Measurement
@@ -104,7 +105,7 @@ class _Chart:
         self.device = getattr(run, "device", "")
         self.forward_peak, counted = getattr(run, "forward_peak", 0), getattr(run, "peak", 0)
         self.label = f"peak {size(self.peak)}"
-        if counted != self.peak:  # a real allocator rounds up, and knows of memory that is no tensor's
+        if counted != self.peak:  # a real allocator rounds up, and counts memory that belongs to no tensor
             self.label += f" (allocator: {size(counted)})"
         when = f"during {phases[self.peak_at - 1]}" if self.peak_at else "at the start"
         self.words = (
@@ -129,7 +130,7 @@ class _Chart:
         ax.annotate(self.label, (max(min(x, end - half), half), y), (0, 7), textcoords="offset points", **options)
 
     def _draw_phases(self, ax: Axes, inch: float) -> None:
-        """Shades behind the stack; the name above every stretch that has room for it, and above the longest of each."""
+        """Shade the phases behind the stack. Name each stretch that has room for its name, and the longest of each."""
         stretches: dict[str, list[tuple[int, int]]] = {}
         for phase, group in groupby(range(len(self.phases)), key=self.phases.__getitem__):
             columns = list(group)

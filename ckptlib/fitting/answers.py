@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..cuda.memory_sizes import GiB
 from ..models.configs import Config
-from ..tables import Table
-from .block_chain import Need
-
-MiB = 2**20
+from ..planning.schedule import Schedule
+from ..tables import ShownAsTable, Table
+from ..units import GiB, MiB
+from .windows import Parts
 
 
 @dataclass(frozen=True)
-class Fit:
+class Need:
+    """What a training step needs at its fullest moment, in bytes by part; `window` says when that is."""
+
+    batch: int
+    window: str
+    parts: Parts
+    extra: float  # FLOPs that are run again, as a fraction of all those of a step that recomputes nothing
+    schedule: Schedule  # of the blocks and, last, the head
+    selective: bool  # whether blocks that save everything recompute their attention nevertheless
+
+    @property
+    def nbytes(self) -> int:
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True, repr=False)
+class Fit(ShownAsTable):
     """The answer. `need` is what the largest batch needs, `too_much` what one sequence more would."""
 
     config: Config | str  # a model of your own has only a name
@@ -27,7 +42,8 @@ class Fit:
 
     @property
     def about(self) -> str:
-        assert isinstance(self.config, Config)
+        if not isinstance(self.config, Config):
+            return f"{self.config}, {self.precision}"
         kind = "fused" if self.fused else "plain"
         return f"{self.config.tokens} tokens, {self.precision}, {kind} attention"
 
@@ -43,12 +59,6 @@ class Fit:
         if shown.extra:
             notes.append(f"Recomputing costs {percent(shown.extra)} FLOPs.")
         return Table(f"{title}recomputed: {self.strategy}", ("what", "bytes", unit), rows, notes)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 @dataclass(frozen=True)

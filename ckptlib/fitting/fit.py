@@ -1,85 +1,123 @@
-"""Will it fit? The largest batch that a GPU can train, what its memory is then used for, and what recomputing costs.
+"""Will it fit? The largest batch that a GPU can train, what its memory is used for then, and what recomputing costs.
 
-Every way to train is a schedule over the model's blocks and its head (block_chain.py); their bytes are measured
-(block_costs.py), once for all batches (other_batch.py).
+Every way to train is a schedule of the model's blocks. What the step needs by a schedule is measured on fake tensors,
+and one record tells about every batch (other_batch.py). The steps of any model are run from end to end
+(whole_steps.py). Named models have equal blocks, so three of them tell about all (equal_blocks.py), in less time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from tqdm.auto import tqdm
 
-from ..cuda.memory_sizes import capacity
+from ..cuda.gpus import capacity
 from ..errors import CkptError
 from ..models.configs import Config, named
-from .answers import Fit, Fits
-from .block_chain import Need
-from .largest_batch import STRATEGIES, Question
+from .answers import Fit, Fits, Need
+from .equal_blocks import EqualBlocks
+from .largest_batch import STRATEGIES, Question, Steps
 from .training_runs import PRECISIONS, Setting
+from .whole_steps import AS_BUILT, WholeSteps
 
 MOST_TOKENS = 2**21  # plain attention over more would need more bytes than a float counts exactly
 
 __all__ = ["STRATEGIES", "Fit", "Fits", "Need", "fit", "fits"]
 
+Model = str | Config | Callable[..., Any]
+
 
 def fit(
-    config: str | Config,
+    model: Model,
     gpu: str | int = "80GiB",
     seq: int | None = None,
-    precision: str = "mixed",
+    precision: str | None = None,
     strategy: str = "none",
     *,
     fused: bool = False,
 ) -> Fit:
     """The largest batch whose training step, AdamW's included, fits on one GPU, and what it needs there.
 
-    config      a Config or a name such as "gpt2-xl"; `seq` tokens instead of its own number
-    precision   "fp32", "bf16" (everything), or "mixed" (bfloat16, with float32 master weights and moments)
-    strategy    recompute "none", "selective" (plain attention's scores, softmax and product with V), "full" (every
-                block), or as "planned": the fastest schedule of the blocks (`ck.optimal`) that fits
+    model       a name such as "gpt2-xl", a Config, or a function of yours with a parameter `batch` that returns
+                (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer)
+    seq, fused  for a model by name: `seq` tokens instead of its own number, and fused attention
+    precision   "fp32", "bf16" (everything), or "mixed" (bfloat16, with float32 master weights and moments). By
+                default a model by name is "mixed", and yours is as you build it
+    strategy    recompute "none", "selective" (plain attention's scores, softmax and product with V; by name only),
+                "full" (every block), or as "planned": the fastest schedule of the blocks that fits
 
     Counted are the blocks that torch's allocator hands out under expandable_segments:True. What the driver takes comes
     on top; so does, by default, up to 1 MiB for each large tensor.
     """
-    return fits(config, gpu, seq, precision, (strategy,), fused=fused)[strategy]
+    return fits(model, gpu, seq, precision, (strategy,), fused=fused)[strategy]
 
 
 def fits(
-    config: str | Config,
+    model: Model,
     gpu: str | int = "80GiB",
     seq: int | None = None,
-    precision: str = "mixed",
-    strategies: tuple[str, ...] = STRATEGIES,
+    precision: str | None = None,
+    strategies: tuple[str, ...] | None = None,
     *,
     fused: bool = False,
     batches: tuple[int, ...] = (),
+    name: str | None = None,
 ) -> Fits:
     """`fit` for several strategies, and what each of them costs at the batches that the others reach.
 
-    `batches` are more of them to compare at.
+    `strategies` are by default all that the model can be trained with, `batches` are more of them to compare at, and
+    `name` is how answers and errors call a function of yours.
     """
-    config = named(config)
-    _known("precision", precision, PRECISIONS)
-    for strategy in strategies:
-        _known("strategy", strategy, STRATEGIES)
-    if seq is not None:
-        if isinstance(seq, bool) or not isinstance(seq, int) or not 1 <= seq <= MOST_TOKENS:
-            raise CkptError(f"seq is {seq!r}, expected a whole number of tokens, from 1 to {MOST_TOKENS:,}")
-        config = replace(config, tokens=seq)
     nbytes, card = capacity(gpu)
-    at = Setting(config, 1, precision, fused, card)
     # No bar is shown where stderr is not a terminal, or where the work takes less than a second.
-    with tqdm(desc="blocks looked at", disable=None, delay=1, leave=False) as bar:
-        asked = {strategy: Question(at, nbytes, strategy, bar.update) for strategy in strategies}
-        found = {}
-        for strategy, question in asked.items():
-            need, too_much = question.largest()
-            batch = need.batch if need else 0
-            found[strategy] = Fit(config, nbytes, precision, strategy, fused, batch, need, too_much)
+    with tqdm(desc="steps looked at", disable=None, delay=1, leave=False) as bar:
+        shown: Config | str
+        steps: Steps
+        if callable(model):
+            if seq is not None or fused:
+                raise CkptError("seq and fused are for models by name, because your own function decides on both")
+            shown, precision = name or _name_of(model), precision or AS_BUILT
+            _known("precision", precision, (*PRECISIONS, AS_BUILT))
+            steps = WholeSteps(model, shown, precision, card, bar.update)
+        else:
+            shown, precision = _config(model, seq), precision or "mixed"
+            _known("precision", precision, PRECISIONS)
+            steps = EqualBlocks(Setting(shown, 1, precision, fused, card), bar.update)
+        strategies = steps.strategies if strategies is None else strategies
+        for strategy in strategies:
+            _known("strategy", strategy, steps.strategies)
+        possible, notes = steps.possible(strategies)
+
+        def answers() -> tuple[dict[str, Question], dict[str, Fit]]:
+            asked = {strategy: Question(steps, nbytes, strategy) for strategy in possible}
+            largest = {strategy: question.largest() for strategy, question in asked.items()}
+            return asked, {
+                s: Fit(shown, nbytes, precision, s, fused, need.batch if need else 0, need, too_much)
+                for s, (need, too_much) in largest.items()
+            }
+
+        asked, found = answers()
+        if not steps.confirmed(found.values()):
+            asked, found = answers()
         reached = {answer.batch for answer in found.values()} - {0} if len(found) > 1 else set()
         compared = sorted({*reached, *batches})
-        return Fits(found, {b: {s: _extra(asked[s], found[s], b) for s in found} for b in compared})
+        return Fits(found, {b: {s: _extra(asked[s], found[s], b) for s in found} for b in compared}, notes)
+
+
+def _name_of(function: Callable) -> str:
+    name = getattr(function, "__name__", "<")
+    return "your model" if name.startswith("<") else name  # "<lambda>" says nothing
+
+
+def _config(model: str | Config, seq: int | None) -> Config:
+    config = named(model)
+    if seq is None:
+        return config
+    if isinstance(seq, bool) or not isinstance(seq, int) or not 1 <= seq <= MOST_TOKENS:
+        raise CkptError(f"seq is {seq!r}, expected a whole number of tokens, from 1 to {MOST_TOKENS:,}")
+    return replace(config, tokens=seq)
 
 
 def _extra(question: Question, answer: Fit, batch: int) -> float | None:

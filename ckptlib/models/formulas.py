@@ -19,7 +19,7 @@ class Term(NamedTuple):
     name: str
     coefficient: int
     squared: bool = False  # counts as²b: one matrix of s x s for each head, which selective recomputation drops
-    sharded: bool = True  # tensor parallelism splits it; sequence parallelism splits the rest, too
+    sharded: bool = True  # tensor parallelism splits it; sequence parallelism splits the rest as well
 
 
 TERMS = (
@@ -142,7 +142,7 @@ def recomputed_flops(config: Config, batch: int = 1, strategy: str = "none") -> 
 def published_selective_flops(config: Config, batch: int = 1) -> int:
     """The paper's count with selective recomputation: 72bLsh²(1 + s/3h + v/12hL).
 
-    It adds three times what is recomputed: as if attention's backward, too, were run twice.
+    It adds three times what is recomputed, as if attention's backward were run twice as well.
     """
     return model_flops(config, batch) + 3 * recomputed_flops(config, batch, "selective")
 

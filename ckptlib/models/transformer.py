@@ -27,7 +27,7 @@ __all__ = [
 
 
 def again(fn: Callable[..., Tensor], recompute: bool, *args: object) -> Tensor:
-    """fn(*args), recomputed in backward if so wanted."""
+    """fn(*args), which backward runs a second time if `recompute` is true."""
     return checkpoint(fn, *args, use_reentrant=False) if recompute else fn(*args)
 
 
@@ -77,7 +77,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then an MLP four times as wide, each behind a LayerNorm, beside a residual. (T, N, D) -> (T, N, D)."""
+    """Attention, then an MLP four times as wide, each after a LayerNorm and with a residual. (T, N, D) -> (T, N, D)."""
 
     def __init__(self, config: Config, fused: bool = False, recompute: str = "none"):
         super().__init__()
@@ -170,7 +170,7 @@ class LlamaAttention(nn.Module):
 
 
 class LlamaBlock(nn.Module):
-    """Attention, then a SwiGLU, each behind an RMSNorm, beside a residual. (T, N, D) -> (T, N, D)."""
+    """Attention, then a SwiGLU, each after an RMSNorm and with a residual. (T, N, D) -> (T, N, D)."""
 
     def __init__(self, config: LlamaConfig, fused: bool = False, recompute: str = "none"):
         super().__init__()

@@ -16,28 +16,28 @@ from ..remember.training_step import call_of
 from ..torch_internals import tree_leaves
 from ..tracing.storages import version
 
-Given = tuple[tuple, dict]  # what a block is given besides its tensor: a mask perhaps
+Arguments = tuple[tuple, dict]  # what a block is called with besides its tensor: a mask perhaps
 
 
 @dataclass
 class Chain:
-    """`paths` tells where the blocks are in the model; it is empty if the model itself is the chain."""
+    """`paths` says where the blocks are in the model; it is empty if the model itself is the chain."""
 
     blocks: list[Callable[..., Tensor]]
     x: Tensor  # the first stage's input
     paths: list[str] = field(default_factory=list)
-    besides: list[Given] = field(default_factory=list)
+    besides: list[Arguments] = field(default_factory=list)
 
     @property
     def stages(self) -> list[Callable[[Tensor], Tensor]]:
-        return given(self.blocks, self.besides)
+        return with_arguments(self.blocks, self.besides)
 
     @property
     def names(self) -> list[str]:
         return self.paths or [str(i) for i in range(len(self.blocks))]
 
 
-class _Given(nn.Module):
+class _WithArguments(nn.Module):
     """A block and its other arguments: a function of one tensor."""
 
     def __init__(self, block: Callable[..., Tensor], args: tuple, kwargs: dict):
@@ -48,9 +48,11 @@ class _Given(nn.Module):
         return self.block(x, *self.args, **self.kwargs)
 
 
-def given(blocks: Sequence[Callable[..., Tensor]], besides: Sequence[Given]) -> list[Callable[[Tensor], Tensor]]:
+def with_arguments(
+    blocks: Sequence[Callable[..., Tensor]], besides: Sequence[Arguments]
+) -> list[Callable[[Tensor], Tensor]]:
     pairs = zip(blocks, besides or [((), {})] * len(blocks), strict=True)
-    return [_Given(block, *more) if any(more) else block for block, more in pairs]
+    return [_WithArguments(block, *more) if any(more) else block for block, more in pairs]
 
 
 def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:

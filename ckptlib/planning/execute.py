@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..errors import CkptError
-from ..recompute.restored_state import Surroundings, rng_states
+from ..recompute.rng_and_autocast import GlobalState, rng_states
 from ..torch_internals import FakeTensor, current_graph_task, without_python_dispatch
 from ..tracing.storages import check_unchanged, plain_parts, tensors_in, version
-from .chains import _Given
+from .chains import _WithArguments
 from .schedule import BACKWARD, FORWARDS, KEEP_ALL, KEEP_INPUT, RESTORE, Action, Schedule
 
 
@@ -217,8 +217,10 @@ class _Before:
     needs_grad = False
 
     def __init__(self, layer: Any, x: Tensor):
-        self.surroundings = Surroundings(True, [x])
-        self.besides = [_Kept(t) for t in tensors_in([layer.args, layer.kwargs] if isinstance(layer, _Given) else [])]
+        self.global_state = GlobalState(True, [x])
+        self.besides = [
+            _Kept(t) for t in tensors_in([layer.args, layer.kwargs] if isinstance(layer, _WithArguments) else [])
+        ]
         modules = layer.modules() if isinstance(layer, nn.Module) else ()
         self.buffers = [
             (module, name, buffer.clone())
@@ -228,10 +230,10 @@ class _Before:
 
     def forget_the_unchanged(self) -> None:
         """After the first run: a stage that drew no random numbers and wrote no buffer needs none of them kept."""
-        rng = self.surroundings.rng
+        rng = self.global_state.rng
         now = rng_states(device for device, _ in rng)
         if all(_same(old, new) for (_, old), (_, new) in zip(rng, now, strict=True)):
-            self.surroundings.rng = []
+            self.global_state.rng = []
         self.besides = [kept for kept in self.besides if not kept.changed]  # by the stage itself: as it pleases
         # By value: batch_norm writes its running statistics without counting up their version.
         self.buffers = [(m, name, old) for m, name, old in self.buffers if not _same(getattr(m, name), old)]
@@ -243,7 +245,7 @@ class _Before:
         try:
             for module, name, old in self.buffers:
                 setattr(module, name, old.clone())
-            with self.surroundings.again():
+            with self.global_state.restored():
                 torch.set_autocast_cache_enabled(False)  # a weight cast without a graph must not be used with one
                 yield
         finally:

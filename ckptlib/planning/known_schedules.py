@@ -44,6 +44,13 @@ def sequential(n: int, segments: int) -> Schedule:
     return _chunks([*(i * (n // segments) for i in range(segments)), n], keep_chunk=True)
 
 
+def recompute_each(n: int, stages: int) -> Schedule:
+    """Checkpoint each of the first `stages` stages by itself, as most training code does with a model's blocks."""
+    _at_least(1, n=n)
+    again = [a for i in reversed(range(stages)) for a in (Action(RESTORE, i), *_keep(i, i + 1))]
+    return Schedule(n, [*(Action(KEEP_INPUT, i) for i in range(stages)), *_keep(stages, n), *again])
+
+
 def sqrt(n: int) -> Schedule:
     """Chen's schedule at its best, k = √n: about 2√n activations for not quite one more forward."""
     _at_least(1, n=n)

@@ -22,7 +22,7 @@ import numpy as np
 from ..errors import CkptError
 from .costs import Costs
 from .known_schedules import periodic, revolve, sequential, store_all
-from .optimal_table import Needs, Table, walk_choices
+from .optimal_table import BudgetTable, Needs, walk_choices
 from .schedule import Schedule
 
 LEVELS = 500  # memory levels of the table, at least, where sizes must be rounded
@@ -57,7 +57,7 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
     unit, exact = _unit(costs, room, levels)
     if costs.n <= SMALL and not exact:
         return Schedule(costs.n, walk_choices(costs, _recursion(costs), room))
-    table = Table(costs, room // unit, unit)
+    table = BudgetTable(costs, room // unit, unit)
     if exact:
         return table.schedule(room // unit)
     time = table.time(room // unit)
@@ -66,7 +66,7 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
     return min((pair for pair in costed if pair[1].peak <= budget), key=lambda pair: pair[1].time)[0]
 
 
-def check_budget(budget: int) -> None:
+def check_budget(budget: float) -> None:
     if not isinstance(budget, Real) or isnan(budget):
         raise CkptError(f"the budget is {budget!r}, expected a number of bytes: 2 * 10**9 for 2 GB")
 
@@ -81,7 +81,7 @@ def pareto(costs: Costs, levels: int = LEVELS) -> list[tuple[int, float]]:
     plain, least = store_all(costs.n).cost(costs), _frugal_schedule(costs).cost(costs)
     room = plain.peak - costs.x[0]
     unit, _ = _unit(costs, room, levels)
-    times = Table(costs, room // unit, unit).best[0, 0, costs.n - 1]
+    times = BudgetTable(costs, room // unit, unit).best[0, 0, costs.n - 1]
     points = [(least.peak, least.time), *((costs.x[0] + m * unit, time) for m, time in enumerate(times.tolist()))]
     front: list[tuple[int, float]] = []
     for budget, time in sorted([*points, (plain.peak, plain.time)]):

@@ -55,7 +55,7 @@ class Needs:
         return -(-sizes // self._unit)
 
 
-class Table:
+class BudgetTable:
     """best(s, t, m) for every m = 0, 1, ... `levels` units at once, as rows of numpy arrays."""
 
     def __init__(self, costs: Costs, levels: int, unit: int = 1):

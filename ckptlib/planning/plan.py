@@ -1,165 +1,156 @@
-"""What should this model recompute, to train fastest in so much memory? Profile, plan, a module ready to train."""
+"""What should this model recompute, to train fastest in so much memory? A plan, measured, and ready to train with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from tqdm.auto import tqdm
 
+from ..cuda.dispatch.host_tensors import mark_host, step_counters
+from ..cuda.gpus import DEFAULT, Gpu, preset
 from ..errors import CkptError
-from ..torch_internals import name_of
-from ..tracing.storages import version
-from .chains import Chain, find_chain, given
+from ..remember.measurement import SIMULATED
+from ..remember.training_step import Training, as_module, call_of, own_loss, training_of
+from ..torch_internals import without_dispatch_modes
+from ..tracing.storages import tensors_in
+from .apply import ScheduledModel, apply_schedule
 from .costs import Costs
-from .execute import Run, execute
-from .optimal import LEVELS, check_budget, optimal, pareto
-from .profile import profile_stages
+from .optimal import check_budget
 from .schedule import Schedule
-
-_LIKELY = (
-    "The plan is for blocks that run one after the other, as they did when it was made. Does the model leave out "
-    "blocks, at random or for some inputs (layer drop, early exit), or run some of them under no_grad?"
-)
-_CALL = name_of("compiled_call")  # nn.Module's place for what runs when it is called: module.compile() sets it
+from .whole_step import WholeStep
 
 
 @dataclass
 class Plan:
-    """The fastest schedule within the budget. All bytes are the chain's: see `plan`."""
+    """The fastest schedule of the model's chain that was found to keep the whole training step within the budget."""
 
     schedule: Schedule
-    costs: Costs
-    budget: int
-    module: nn.Module = field(repr=False)  # trains as the model does, within the budget
+    budget: float
+    peak: int  # bytes of the whole step by this schedule, measured
+    whole: WholeStep = field(repr=False)  # how the step was measured: its chain, the chain's costs, other plans
+    model: nn.Module | None = field(default=None, repr=False)  # the one that was handed in, if it was not a function
 
     @property
-    def peak(self) -> int:
+    def costs(self) -> Costs:
+        """Of the chain's stages. Their times are FLOPs, or seconds where the step runs on the device that it is for."""
+        return self.whole.costs
+
+    @property
+    def chain_peak(self) -> int:
+        """What the chain alone needs, by its costs. The rest of `peak` cannot be planned."""
         return self.schedule.cost(self.costs).peak
 
     @property
-    def time(self) -> float:
-        """Seconds of one training step's forwards and backwards, as profiled."""
-        return self.schedule.cost(self.costs).time
-
-    @property
-    def slowdown(self) -> float:
-        """Time over the time of a step that recomputes nothing; 1 if no stage takes any, as FLOPs of tanh are none."""
-        plain = sum(self.costs.ftime) + sum(self.costs.btime)
-        return self.time / plain if plain else 1.0
+    def extra(self) -> float:
+        """What is run again: FLOPs as a fraction of the whole step's, or seconds as a fraction of the chain's."""
+        return self.whole.extra(self.schedule)
 
     @cached_property
-    def pareto(self) -> list[tuple[int, float]]:
-        """(budget, time): every budget at which the plan gets faster."""
-        return pareto(self.costs)
+    def module(self) -> ScheduledModel:
+        """The model that was handed in, or else one newly built, run by the schedule. It shares its parameters."""
+        return self.applied_to(self.whole.build().model if self.model is None else self.model)
+
+    @cached_property
+    def offers(self) -> list[Plan]:
+        """Plans to choose a budget from: the most frugal one first, and each faster than those before it."""
+        return [replace(self, schedule=f.plan, budget=f.peak, peak=f.peak) for f in self.whole.offers()]
+
+    def applied_to(self, model: nn.Module) -> ScheduledModel:
+        """A model that is built as the planned one is, run by the schedule. It trains as the model does."""
+        return apply_schedule(model, self.whole.chain, self.schedule)
 
 
-def plan(model: nn.Module | Sequence[Callable], x: Any, budget: int, costs: Costs | None = None) -> Plan:
-    """The fastest way to train `model` on inputs like x with at most `budget` bytes for its chain.
+def plan(
+    model: nn.Module | Sequence[Callable] | Callable[[], Any],
+    inputs: Any = None,
+    budget: float = inf,
+    loss: Callable[[Any], Tensor] | None = None,
+    optimizer: Optimizer | None = None,
+    *,
+    device: str = SIMULATED,
+    gpu: Gpu | None = None,
+    fake: bool = False,
+) -> Plan:
+    """The fastest way to train `model` whose whole step needs at most `budget` bytes on the device.
 
-    x is what the model is called with: a tensor, a tuple of arguments, or a dict of named ones. The chain is an
-    `nn.Sequential`, a list of stages, or the model's repeated blocks, wherever they are. Counted are its input, all
-    that is kept, the current stage's input, output and temporaries, and the gradient that travels back. Not counted are
-    parameters and their gradients, what the model does outside its blocks (a block's output that it holds on to, say),
-    and the random numbers' state and buffers that a stage needs to run again as it first ran. `costs` saves profiling
-    again. A budget that cannot be met raises `BudgetTooSmall`, which knows the smallest that can.
+    model       a function that returns (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer); or
+                the model itself, with inputs, loss and optimizer beside it. It is copied, and not changed
+    inputs      what the model is called with: a tensor, a tuple of arguments, or a dict of named ones
+    budget      without one, nothing is recomputed, and `offers` of the answer shows which plans there are
+    loss        loss(output) is one number. Without it, that is output.loss, output["loss"], the output itself or, if
+                the output is a larger tensor, its sum. Hand in the real one: cross-entropy may need gigabytes
+    device      "sim:cuda" (by default an A100), "cpu", or a GPU of yours
+    fake        plan with shapes alone. No number is computed, so models of any size take seconds
+
+    What can be recomputed is a chain: an `nn.Sequential`, a list of stages, or the model's repeated blocks, wherever
+    they are. The budget is for the step as `ck.measure` counts it: parameters, gradients, the optimizer's state and
+    step, rounding of the allocator and all. If no plan fits, `NoPlanFits` knows the smallest budget that can be met.
     """
-    check_budget(budget)  # before the model is profiled, which may take long
-    chain = find_chain(model, x)
-    costs = profile_stages(chain) if costs is None else costs
-    if costs.n != len(chain.blocks):
-        raise CkptError(f"the costs are of {costs.n} stages, the chain has {len(chain.blocks)}")
-    schedule = optimal(costs, budget, LEVELS)
-    return Plan(schedule, costs, budget, Planned(model, chain, schedule))
+    check_budget(budget)  # before the model is run, which may take long
+    own = None if callable(model) and not isinstance(model, nn.Module) else _own(model, inputs)
+    if own is None and inputs is not None:
+        raise CkptError(
+            "plan was called with a function and with inputs, but the function returns the inputs with its model. "
+            "Name the budget: plan(build, budget=8 * 2**30)"
+        )
+
+    def training() -> Training:
+        if own is None:
+            return training_of(cast(Callable, model)(), getattr(model, "__name__", "the function"))
+        return Training(*_copied((own, inputs, loss or _own_loss_or_sum, optimizer), fake))
+
+    # Runs are counted on stderr, if it is a terminal.
+    with tqdm(desc="planning", unit=" runs", disable=None, delay=1, leave=False) as bar, torch.random.fork_rng():
+        whole = WholeStep(training, device, gpu or preset(DEFAULT), fake, tick=bar.update)
+        whole.run()  # as it is, before anything is looked for: whatever is wrong with the step shows here
+        found = whole.within(budget)
+    return Plan(found.plan, budget, found.peak, whole, own)
 
 
-def planned(model: nn.Module, chain: Chain, schedule: Schedule) -> Planned:
-    """The model, run by a schedule for a chain that may have been found in another model, built the same way."""
-    blocks: list[Callable[..., Tensor]] = [model.get_submodule(path) for path in chain.paths]
-    if not blocks:
-        assert isinstance(model, (nn.Sequential, nn.ModuleList))  # the model is the chain
-        blocks = list(model)
-    return Planned(model, Chain(blocks, chain.x, chain.paths), schedule)
+def _own(model: Any, inputs: Any) -> nn.Module:
+    if not isinstance(model, (nn.Module, list, tuple)):
+        raise CkptError(
+            f"model is a {type(model).__name__}, expected an nn.Module, a list of stages, or a function that "
+            "returns (model, inputs, loss)"
+        )
+    if inputs is None:
+        raise CkptError("plan needs the inputs that the model is called with: plan(model, inputs, budget)")
+    return as_module(model)
 
 
-class Planned(nn.Module):
-    """The model, its chain run by a schedule. It shares the model's parameters, and leaves the model as it is.
-
-    Each block runs where the model calls it, and the model gets its true output: it may use that elsewhere too, or read
-    what the block has left in its attributes, a loss of its own perhaps.
-    """
-
-    def __init__(self, model: nn.Module | Sequence[Callable], chain: Chain, schedule: Schedule):
-        super().__init__()
-        if not isinstance(model, nn.Module):
-            model = nn.ModuleList(stage for stage in model if isinstance(stage, nn.Module))
-        self.model = model
-        self.schedule, self.paths = schedule, chain.paths
-        self._blocks = tuple(chain.blocks)  # a tuple of modules is not registered: they are, above
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.paths:
-            return execute(self.schedule, self._blocks, *args, **kwargs)
-        blocks = cast(tuple[nn.Module, ...], self._blocks)  # which were found in a model, by their paths
-        row = _Row(self.schedule, blocks, self.paths)
-        with row.takes_the_calls():
-            out = self.model(*args, **kwargs)
-        row.check_complete()
-        return out
+def _own_loss_or_sum(out: Any) -> Tensor:
+    if isinstance(out, Tensor) and out.numel() > 1:
+        return out.mul(1).sum()  # so that the output's gradient takes up as many bytes as after a loss
+    return own_loss(out)
 
 
-class _Row:
-    """The blocks during one forward of the model: as the model calls each, the run through the schedule advances."""
-
-    def __init__(self, schedule: Schedule, blocks: Sequence[nn.Module], paths: Sequence[str]):
-        self.run, self.blocks, self.paths = Run(schedule), blocks, paths
-        self.own_calls = [block.__dict__.get(_CALL) for block in blocks]
-        self.called = 0
-        self.last: tuple[Tensor, int] | None = None  # what the last block returned, and its version then
-
-    @contextmanager
-    def takes_the_calls(self) -> Iterator[None]:
-        try:
-            for i, block in enumerate(self.blocks):
-                _divert(block, partial(self._take, i))
-            yield
-        finally:
-            for block, own_call in zip(self.blocks, self.own_calls, strict=True):
-                _divert(block, own_call)
-
-    def _take(self, i: int, x: Tensor, /, *args: Any, **kwargs: Any) -> Tensor:
-        """The model calls block i."""
-        block = self.blocks[i]
-        _divert(block, self.own_calls[i])
-        (stage,) = given([block], [(args, kwargs)])
-        y = self._advance(i, stage, x) if torch.is_grad_enabled() else stage(x)  # no backward, no schedule
-        _divert(block, partial(self._take, i))
-        return y
-
-    def _advance(self, i: int, stage: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        if i != self.called:
-            due = self.paths[self.called] if self.called < len(self.paths) else "none of the row"
-            raise CkptError(f"{self.paths[i]} was called where {due} was due. {_LIKELY}")
-        if i and (self.last is None or x is not self.last[0] or version(x) != self.last[1]):
-            raise CkptError(f"{self.paths[i]} was not given what {self.paths[i - 1]} returned. {_LIKELY}")
-        y = self.run.advance(stage, x)
-        self.called += 1
-        self.last = (y, version(y)) if self.called < len(self.blocks) else None
-        return y
-
-    def check_complete(self) -> None:
-        if 0 < self.called < len(self.blocks):
-            missed, last = self.paths[self.called], self.paths[self.called - 1]
-            raise CkptError(f"{missed} was not called, but {last} before it was. {_LIKELY}")
+def _copied(handed: tuple, fake: bool) -> tuple:
+    """A copy that the runs may change. No tracer sees that it is made, which would count what is copied as well."""
+    model, inputs, _, optimizer = handed
+    states = [] if optimizer is None else list(optimizer.state.values())
+    with without_dispatch_modes():
+        on_host = {id(t): mark_host(t.clone()) for t in (step_counters(optimizer) if optimizer else ())}
+        if not fake:
+            try:
+                return copy.deepcopy(handed, on_host)
+            except RuntimeError as error:  # of torch, about a tensor that was computed
+                hint = "Hand in a function that builds it instead"
+                raise CkptError(f"the model or its inputs cannot be copied: {error}. {hint}") from None
+    tensors = tensors_in([*model.parameters(), *model.buffers(), list(call_of(inputs)), states])
+    return copy.deepcopy(handed, {id(t): _empty_like(t) for t in tensors if t.layout is torch.strided} | on_host)
 
 
-def _divert(block: nn.Module, call: Callable | None) -> None:
-    """Calls of the block go there from now on, before any hook; None: to the block itself."""
-    if call is None:
-        block.__dict__.pop(_CALL, None)
-    else:
-        block.__dict__[_CALL] = call
+def _empty_like(t: Tensor) -> Tensor:
+    """Of the same shape, by its sizes alone, because an op that reads `t` would be traced."""
+    empty = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
+    return (
+        nn.Parameter(empty, t.requires_grad) if isinstance(t, nn.Parameter) else empty.requires_grad_(t.requires_grad)
+    )

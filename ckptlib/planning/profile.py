@@ -13,8 +13,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from tqdm.auto import tqdm
 
 from ..errors import CkptError
-from ..recompute.op_costs import op_flops
-from ..torch_internals import FakeTensor, TorchDispatchMode
+from ..recompute.op_costs import Flops
+from ..torch_internals import FakeTensor
 from ..tracing.recorder import Recorder, recording
 from ..tracing.storages import plain_parts, storages_of
 from .chains import Chain, buffers_restored, find_chain
@@ -157,17 +157,6 @@ def _counted(stage: Callable, x: Tensor, own: list[Tensor]) -> tuple[int, int]:
     with Flops() as backward:
         torch.autograd.grad(y, [t for t in own if t.requires_grad], torch.ones_like(y), allow_unused=True)
     return forward.total, backward.total
-
-
-class Flops(TorchDispatchMode):
-    """Adds up the FLOPs of what runs inside: matrix products, convolutions, attention."""
-
-    total = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        self.total += op_flops(func, args, kwargs or {}, out)
-        return out
 
 
 def _clock(x: Tensor) -> float:

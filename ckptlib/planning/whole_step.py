@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
+from math import inf
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -16,19 +17,21 @@ from ..cuda.allocator import CUDA_RULES, AllocatorRules
 from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import Gpu
 from ..errors import CkptError
+from ..recompute.op_costs import Flops
 from ..remember.measurement import SIMULATED, Measurement, measure
 from ..remember.training_step import Training
 from ..torch_internals import FakeTensorMode
+from .apply import apply_schedule
 from .chains import Chain, find_chain
 from .costs import Costs
 from .known_schedules import store_all
 from .optimal import LEVELS, WORK, optimal, smallest_budget
-from .optimal_table import Table
-from .plan import planned
-from .profile import Flops, profile_stages
+from .optimal_table import BudgetTable
+from .profile import profile_stages
 from .schedule import Schedule
 
 PLANS = 64  # to choose from, at most: bisection measures seven of them
+OFFERS = 6  # plans that are run and shown to somebody who names no budget
 
 
 class Found(NamedTuple):
@@ -51,7 +54,7 @@ class Found(NamedTuple):
 class NoPlanFits(CkptError):
     """Even the plan that needs the least needs `smallest` bytes."""
 
-    def __init__(self, budget: int, smallest: int):
+    def __init__(self, budget: float, smallest: int):
         text = f"no plan of this step fits in {budget:,} bytes: the most frugal one was measured to need {smallest:,}"
         super().__init__(text)
         self.budget, self.smallest = budget, smallest
@@ -82,7 +85,7 @@ class WholeStep:
 
             def setup() -> Callable[[], None]:
                 training = self.build()
-                run = planned(training.model, chain, schedule) if chain and schedule else None
+                run = apply_schedule(training.model, chain, schedule) if chain and schedule else None
                 passes, update = training.passes(run), self.update(training)
 
                 def step() -> None:
@@ -126,10 +129,10 @@ class WholeStep:
         own = [sum(p.nbytes for p in parameters(block) if p.requires_grad) for block in self.chain.blocks]
         more = [stays + sum(own[i:]) for i in range(c.n + 1)]
         dx = [*(nbytes + extra for nbytes, extra in zip(c.dx, more, strict=True)), 0]
-        given = {name: [*getattr(c, name), 0] for name in ("ftime", "btime", "x", "xbar")}
-        given |= {name: [*getattr(c, name), need] for name in ("ftmp", "btmp", "atmp")}
+        more_of = {name: [*getattr(c, name), 0] for name in ("ftime", "btime", "x", "xbar")}
+        more_of |= {name: [*getattr(c, name), need] for name in ("ftmp", "btmp", "atmp")}
         saves = {name: [*getattr(c, name), True] for name in ("saves_x", "saves_y")}
-        return Costs(**given, **saves, dx=dx, dy_at_start=False)
+        return Costs(**more_of, **saves, dx=dx, dy_at_start=False)
 
     def _after_the_chain(self) -> tuple[int, int]:
         """(bytes that the plain step needs between the chain's forward and its backward, those of them that stay)."""
@@ -162,7 +165,7 @@ class WholeStep:
         costs = self._with_the_rest
         room = store_all(costs.n).cost(costs).peak - costs.x[0]
         unit = max(room // max(LEVELS, int(WORK / costs.n**3)), 1)
-        table = Table(costs, -(-room // unit), unit)
+        table = BudgetTable(costs, -(-room // unit), unit)
         slowest = self.frugal.cost(self.costs.timed).time
         best = accumulate(table.best[0, 0, costs.n - 1].tolist(), min, initial=slowest)
         faster = [level for level, (before, time) in enumerate(pairwise(best)) if time < before]
@@ -210,7 +213,7 @@ class WholeStep:
         """The step by the plan that needs the least."""
         return self.run(self.frugal)
 
-    def within(self, nbytes: int) -> Found:
+    def within(self, nbytes: float) -> Found:
         """The fastest plan found whose whole step needs at most so many bytes.
 
         Memory is planned for the chain and what comes after it, and measured of the step. One need not grow with the
@@ -223,6 +226,20 @@ class WholeStep:
         if not fit:
             raise NoPlanFits(nbytes, min(found.peak for found in self.seen.values()))
         return self.run(self.plans[fit - 1])
+
+    def offers(self) -> list[Found]:
+        """Some plans, from the most frugal one to none, each of which was run and is faster than those before it."""
+        peaks = {plan: plan.cost(self.costs).peak for plan in self.plans}
+        low, high = min(peaks.values()), self.all_kept.plan.cost(self.costs).peak
+        marks = [low + (high - low) * i // (OFFERS - 1) for i in range(OFFERS - 1)]
+        fastest = [[plan for plan in self.plans if peaks[plan] <= mark][-1] for mark in marks]
+
+        def time(found: Found) -> float:
+            return found.plan.cost(self.costs.timed).time
+
+        found = sorted([*map(self.run, fastest), self.all_kept], key=lambda one: (one.peak, time(one)))
+        best = accumulate(map(time, found), min, initial=inf)
+        return [one for one, before in zip(found, best, strict=False) if time(one) < before]
 
 
 def parameters(block: object) -> list[Tensor]:

@@ -30,7 +30,7 @@ from ..torch_internals import (
     not_compiled,
 )
 from .determinism import FINGERPRINTS, DebugLog, different_number, different_tensors, too_many
-from .restored_state import Surroundings, accelerator_awake
+from .rng_and_autocast import GlobalState, accelerator_awake
 
 ContextFn = Callable[[], tuple[AbstractContextManager, AbstractContextManager]]
 
@@ -45,7 +45,7 @@ class CheckpointFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, fn: Callable, preserve_rng_state: bool, *args: Any) -> Any:
         ctx.fn = fn
-        ctx.surroundings = Surroundings(preserve_rng_state, args)
+        ctx.global_state = GlobalState(preserve_rng_state, args)
         ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
         ctx.rest = {i: a for i, a in enumerate(args) if not isinstance(a, Tensor)}
         with torch.no_grad():
@@ -63,7 +63,7 @@ class CheckpointFunction(torch.autograd.Function):
         args = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
         for i, value in ctx.rest.items():  # ascending, so each goes where it was
             args.insert(i, value)
-        with ctx.surroundings.again(), torch.enable_grad():
+        with ctx.global_state.restored(), torch.enable_grad():
             ys = ctx.fn(*args)  # the second forward: this is the price
         pairs = zip((ys,) if isinstance(ys, Tensor) else ys, dys, strict=True)
         found = [(y, dy) for y, dy in pairs if isinstance(y, Tensor) and y.requires_grad]
@@ -88,25 +88,25 @@ def checkpoint(
 ) -> Any:
     """Run `function(*args, **kwargs)` and remember only its inputs; its activations are computed again in backward.
 
-    A drop-in for `torch.utils.checkpoint.checkpoint`. Two differences: where `use_reentrant` is not given, both warn,
+    A drop-in for `torch.utils.checkpoint.checkpoint`. Two differences: where `use_reentrant` is not passed, both warn,
     but here it means False, the safe one, there True; and `determinism_check` may also be "values".
 
     use_reentrant       True: CheckpointFunction. Some input must require a gradient; no kwargs, no `autograd.grad`, no
                         higher order, and none of the options below but `preserve_rng_state`.
     preserve_rng_state  dropout draws the same mask again.
     context_fn          two context managers, for the first run and for the second: selective checkpointing.
-    determinism_check   "default": number, shapes, dtypes and devices of the saved tensors must agree in both runs;
-                        "values": their bits too, by a hash of 16 bytes each: every saved tensor is read (and copied to
-                        the CPU) twice, a few ns a byte, and nothing else is kept; BatchNorm in training never
-                        passes, whose saved statistics the first run updates, and nn.RReLU hardly ever, whose noise is
-                        saved before it is drawn: memory that nobody wrote; "none": no check but the number.
+    determinism_check   "default": number, shapes, dtypes and devices of the saved tensors must agree in both runs.
+                        "values": their bits must agree too. Every saved tensor is read (and copied to the CPU) twice,
+                        which takes a few ns per byte, and a hash of 16 bytes is stored for it. BatchNorm in training
+                        never passes, because the first run updates the statistics that it saves; nn.RReLU hardly ever
+                        passes, because its noise is saved before it is drawn. "none": only the number must agree.
     debug               errors of that check come with a log of the ops of both runs.
-    early_stop          stop the second run as soon as the last saved tensor is there. Say False where nn.RReLU in
-                        training is the last op that saves: the run stops before its noise is drawn, and the gradient
-                        is wrong without a word, with torch's own, too.
+    early_stop          stop the second run as soon as the last saved tensor is there. Pass False where nn.RReLU in
+                        training is the last op that saves. Otherwise the run stops before its noise is drawn, and the
+                        gradient is silently wrong, as it is with torch's own checkpoint.
 
-    Inside `torch.compile` it breaks the graph and runs eagerly, always right and never faster; torch's own becomes part
-    of the graph, where backend="eager" draws dropout's mask again.
+    Inside `torch.compile` it breaks the graph and runs eagerly, which is always right and never faster. Torch's own
+    checkpoint becomes part of the graph, where backend="eager" draws the mask of dropout again.
     """
     if use_reentrant is None:
         warnings.warn(
@@ -154,8 +154,8 @@ def _with_hooks(
     first, second = (log or context_fn)()
     if not torch.is_grad_enabled():
         return fn(*args, **kwargs)
-    surroundings = Surroundings(preserve_rng_state, (*args, *kwargs.values()))
-    segment = _Segment(fn, args, kwargs, surroundings, second, FINGERPRINTS[determinism_check], early_stop, log)
+    global_state = GlobalState(preserve_rng_state, (*args, *kwargs.values()))
+    segment = _Segment(fn, args, kwargs, global_state, second, FINGERPRINTS[determinism_check], early_stop, log)
     with saved_tensors_hooks(segment.pack, segment.unpack), first:
         out = fn(*args, **kwargs)
         segment.complete = True
@@ -165,7 +165,7 @@ def _with_hooks(
             "during the checkpointed forward. This is not supported because checkpoint cannot return a value for a "
             "failed forward."
         )
-    if preserve_rng_state and not surroundings.awake and accelerator_awake():
+    if preserve_rng_state and not global_state.awake and accelerator_awake():
         raise RuntimeError(
             "PyTorch's device state was initialized in the forward pass of a Checkpoint, which is not allowed: its "
             "random numbers could not be drawn again. Move a tensor to the accelerator before the first checkpoint."
@@ -178,7 +178,7 @@ class _Stop(Exception):
 
 
 class _Slot:
-    """What autograd keeps in place of one saved tensor; autograd alone keeps it, so it dies with its node.
+    """What autograd saves in place of one tensor. Nobody else refers to it, so it dies with its node.
 
     The tensor is here between its recomputation and its use, under the key of the backward pass it is for.
     """
@@ -200,13 +200,13 @@ class _Segment:
         fn: Callable,
         args: tuple,
         kwargs: dict,
-        surroundings: Surroundings,
+        global_state: GlobalState,
         context: AbstractContextManager,
         fingerprint: Callable[[Tensor], tuple],
         early_stop: bool,
         log: DebugLog | None,
     ) -> None:
-        self.fn, self.kwargs, self.surroundings, self.context = fn, kwargs, surroundings, context
+        self.fn, self.kwargs, self.global_state, self.context = fn, kwargs, global_state, context
         self.fingerprint, self.early_stop, self.log = fingerprint, early_stop, log
         self.saved = {i for i, a in enumerate(args) if isinstance(a, Tensor)}  # positions of those below
         self.inputs = [make_saved_tensor(a, is_output=False) if isinstance(a, Tensor) else a for a in args]
@@ -275,14 +275,14 @@ class _Segment:
 
 @not_compiled  # a backward inside a compiled function would have this compiled, and save other tensors
 def _run_eagerly(segment: _Segment, args: list) -> None:
-    with segment.surroundings.again(), segment.context:
+    with segment.global_state.restored(), segment.context:
         segment.fn(*args, **segment.kwargs)
 
 
 class _Replay:
     """One recomputation: the n-th tensor saved now is the n-th that was saved then.
 
-    The graph that it builds keeps the tensors too, for a backward inside the segment itself; it ends with the run.
+    The graph that it builds saves the tensors too, for a backward inside the segment itself; it ends with the run.
     """
 
     def __init__(self, segment: _Segment, key: Any) -> None:

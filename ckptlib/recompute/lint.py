@@ -13,9 +13,9 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from ..errors import CkptError
 from ..remember.hooks import Watch, watch
-from ..tables import Table
+from ..tables import ShownAsTable, Table
 from ..torch_internals import current_graph_task, forward_hooks, forward_pre_hooks
-from .lint_calls import CheckpointCall, Recorder, recorded_calls
+from .lint_calls import CheckpointCall, CheckpointCalls, recorded_calls
 from .lint_source import from_source
 from .pitfalls import PITFALLS, Finding, Pitfall, updates_statistics
 
@@ -24,7 +24,7 @@ ERRORS = {
     "incompatible with .grad() or": Pitfall.AUTOGRAD_GRAD,
     "mark a variable ready only once": Pitfall.DDP,
     "marked as ready twice": Pitfall.DDP,
-    "Unexpected keyword arguments": Pitfall.HIDDEN_TENSORS,
+    "Unexpected keyword arguments": Pitfall.TENSORS_IN_CONTAINERS,
     "never matches: ": Pitfall.POLICY_NEVER_MATCHES,
     "never ran in this segment": Pitfall.POLICY_NEVER_MATCHES,
     "ran in this segment. Are they another block's?": Pitfall.POLICY_NEVER_MATCHES,
@@ -39,8 +39,8 @@ SAVES = {CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE}
 OFFLOADS = {CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD}
 
 
-@dataclass(frozen=True)
-class Lint:
+@dataclass(frozen=True, repr=False)
+class Lint(ShownAsTable):
     findings: list[Finding]
     error: Exception | None = None  # what ended the run before its end, if it was a pitfall
 
@@ -54,14 +54,6 @@ class Lint:
         title = f"{len(rows)} findings" if rows else "no pitfall found"
         return Table(title, ("pitfall", "name", "where", "found", "fix"), rows, notes)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
 
 def lint(model: nn.Module | None = None, step: Callable[[], object] | None = None) -> Lint:
     """Look for the twelve pitfalls in a model's source and, if there is a `step`, in one training step of it.
@@ -73,7 +65,7 @@ def lint(model: nn.Module | None = None, step: Callable[[], object] | None = Non
     From the source of the model's classes: 1, 2, 4, 6, 8, 9, 11 and 12, where they are written out in a call of
     checkpoint: a hint, because whether the code runs is not known; a run that came to a checkpoint, and to its end,
     replaces all hints but 8 and 9. From the run, for certain: 1 to 8 and 10 to 12; 9 where a policy saved nothing at
-    all. Only a run that ends in an error shows 7 and 8. Without a model a run cannot tell 5 or whether autocast was
+    all. Only a run that ends in an error shows 7 and 8. Without a model a run cannot see 5 or whether autocast was
     restored, and knows BatchNorm by its call of F.batch_norm: one that calls torch.batch_norm is taken for 3. A
     checkpoint written by hand is seen by what its modules do: 4, 5, 12.
     """
@@ -96,7 +88,7 @@ def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], E
     hooked = {m for m in model.modules() if forward_hooks(m) or forward_pre_hooks(m)} if model is not None else set()
     error, autocast = None, _Autocast()
     with (
-        recorded_calls(model) as recorder,
+        recorded_calls(model) as recorded,
         autocast.followed(model) if model is not None else nullcontext(),
         watch(model) if model is not None else nullcontext() as watched,
     ):
@@ -106,11 +98,11 @@ def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], E
             if not (isinstance(e, torch.utils.checkpoint.CheckpointError) or _known(e)):
                 raise
             error = e
-    calls = recorder.calls
+    calls = recorded.calls
     found = [f for call in calls for f in _of_call(call)] + [*_of_chains(calls)] + autocast.findings
     if watched is not None and model is not None:
         found += _of_modules(watched, calls, dict(model.named_modules()), hooked)
-    more = [*_of_functions(recorder), *(_of_error(error, calls) if error is not None else ())]
+    more = [*_of_functions(recorded), *(_of_error(error, calls) if error is not None else ())]
     known = {f.number for f in found} & SHOWN_ONCE
     return found + [f for f in more if f.number not in known], error, bool(calls)
 
@@ -134,13 +126,13 @@ def _compared(error: Exception) -> str:
     return first.replace("different metadata", "different values") if bare and bare[::2] == bare[1::2] else first
 
 
-def _of_functions(recorder: Recorder) -> Iterator[Finding]:
-    for name, times in recorder.updates.items():
+def _of_functions(recorded: CheckpointCalls) -> Iterator[Finding]:
+    for name, times in recorded.updates.items():
         yield Finding(Pitfall.BATCHNORM_TWICE, f"F.{name}", f"updated its running statistics {times} times again")
-    if recorder.undrawn:
+    if recorded.undrawn:
         why = "its noise was never drawn, and the gradient is wrong. Say early_stop=False"
         yield Finding(
-            Pitfall.OTHER_VALUES, "F.rrelu", f"the second run stopped inside it, {recorder.undrawn} times: {why}"
+            Pitfall.OTHER_VALUES, "F.rrelu", f"the second run stopped inside it, {recorded.undrawn} times: {why}"
         )
 
 
@@ -162,13 +154,15 @@ def _of_call(call: CheckpointCall) -> Iterator[Finding]:
         yield Finding(Pitfall.POLICY_WRONG_AMOUNT, call.name, "outside torch.compile, CPU_OFFLOAD means recompute")
     if call.policy and call.policy.keys() <= SAVES:
         yield Finding(
-            Pitfall.POLICY_WRONG_AMOUNT, call.name, "the policy saves every op: more than no checkpoint would keep"
-        )
-    if call.hidden_tensors:
-        yield Finding(
-            Pitfall.HIDDEN_TENSORS,
+            Pitfall.POLICY_WRONG_AMOUNT,
             call.name,
-            f"{call.hidden_tensors} tensors inside containers stay alive, whoever checkpoints",
+            "the policy saves every op, which is more than autograd saves without a checkpoint",
+        )
+    if call.tensors_in_containers:
+        yield Finding(
+            Pitfall.TENSORS_IN_CONTAINERS,
+            call.name,
+            f"{call.tensors_in_containers} tensors inside containers stay alive in spite of the checkpoint",
         )
     if call.compiled:
         yield Finding(
@@ -200,8 +194,8 @@ def _of_modules(watched: Watch, calls: list[CheckpointCall], modules: dict, hook
                 Pitfall.HOOKS_AGAIN, row.module, f"its hooks: {row.recompute} times again, {row.cut} of them cut short"
             )
     outermost = sum(call.outermost for call in calls)
-    if outermost == 1 and watched.recomputed > watched.stored:
-        found = f"one checkpoint: {watched.recomputed:,} B come back at once, {watched.stored:,} B were kept beside it"
+    if outermost == 1 and watched.recomputed > watched.saved:
+        found = f"one checkpoint: {watched.recomputed:,} B come back at once, {watched.saved:,} B were saved beside it"
         yield Finding(Pitfall.NO_MEMORY_SAVED, next(call.name for call in calls if call.outermost), found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -41,12 +41,12 @@ class CheckpointCall:
     reentrant: bool
     preserve_rng_state: bool
     inputs_need_grad: bool
-    hidden_tensors: int  # in lists and dicts among the arguments
+    tensors_in_containers: int  # in lists and dicts among the arguments
     outermost: bool
     compiled: bool
     chain: tuple[int, int, int] | None  # checkpoint_sequential: first and last layer of this segment, number of layers
     drew: bool = False  # the function took random numbers
-    policy: Counter = field(default_factory=Counter)  # selective: how often each answer was given
+    policy: Counter = field(default_factory=Counter)  # selective: how often the policy answered what
     second_differs: bool = False  # reentrant: the outputs of the second run are not those of the first
 
 
@@ -73,8 +73,8 @@ class _AnyValues(tuple):
         return not self == other
 
 
-class Recorder:
-    """Writes down the calls. What happens to `model`'s buffers is no matter of values: BatchNorm saves its own."""
+class CheckpointCalls:
+    """The calls of one run. Values of the model's buffers are not compared, because BatchNorm updates its own."""
 
     def __init__(self, model: nn.Module | None) -> None:
         self.calls: list[CheckpointCall] = []
@@ -101,9 +101,9 @@ class Recorder:
         def called(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or self.inside:  # inside: a function mode calls it a second time
                 return original(*args, **kwargs)
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            options, again = given.arguments, current_graph_task() != -1
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            options, again = bound.arguments, current_graph_task() != -1
             if not options.get("training", options.get("use_input_stats")):
                 return original(*args, **kwargs)
             if again and options.get("running_mean") is not None and options["momentum"]:
@@ -123,12 +123,12 @@ class Recorder:
     def noted(self, fn: Callable, reentrant: bool, preserve: bool, args: tuple, kwargs: dict) -> Iterator:
         """The call's facts, while its first run lasts."""
         tensors = [a for a in args if isinstance(a, Tensor)]
-        hidden = _tensors([a for a in args if not isinstance(a, Tensor)])
+        inside = _tensors([a for a in args if not isinstance(a, Tensor)])
         modules = fn.modules() if isinstance(fn, nn.Module) else ()
         compiled = any(map(is_compiled, modules))
         needs = any(t.requires_grad for t in (tensors if reentrant else _tensors((args, kwargs))))
         name = getattr(fn, "__qualname__", type(fn).__name__)
-        call = CheckpointCall(name, reentrant, preserve, needs, len(hidden), not self.depth, compiled, chain=_chain(fn))
+        call = CheckpointCall(name, reentrant, preserve, needs, len(inside), not self.depth, compiled, chain=_chain(fn))
         # A checkpoint inside a recomputation was seen in its first run already. One without gradients is evaluation,
         # unless it is inside a reentrant one, which switches them off.
         trains = torch.is_grad_enabled() or (reentrant and self.depth > 0)
@@ -143,7 +143,7 @@ class Recorder:
             call.drew = not torch.equal(before, torch.get_rng_state())
 
     def contexts(self, context_fn: Callable, call: CheckpointCall) -> Callable:
-        """The same contexts, with an ear at the policy of selective checkpointing."""
+        """The same contexts, which also count the answers of the policy of selective checkpointing."""
         if context_fn is theirs.noop_context_fn:
             return context_fn
 
@@ -181,13 +181,18 @@ class Recorder:
 
 
 @contextmanager
-def recorded_calls(model: nn.Module | None) -> Iterator[Recorder]:
+def recorded_calls(model: nn.Module | None) -> Iterator[CheckpointCalls]:
     """Every call of checkpoint in the block. Non-reentrant ones check values: a second run that differs is an error."""
-    recorder = Recorder(model)
+    recorded = CheckpointCalls(model)
     generator, function = getattr(theirs, name_of("checkpoint_generator")), theirs.CheckpointFunction
     hooked, apply = ours._with_hooks, ours._reentrant
+    started: list[Generator] = []
 
-    def their_hooks(
+    def their_hooks(*args: Any, **kwargs: Any) -> Generator:
+        started.append(their_noted_hooks(*args, **kwargs))
+        return started[-1]
+
+    def their_noted_hooks(
         fn: Callable,
         preserve: bool,
         context_fn: Callable,
@@ -196,19 +201,19 @@ def recorded_calls(model: nn.Module | None) -> Iterator[Recorder]:
         early_stop: bool,
         *args: Any,
         **kwargs: Any,
-    ) -> Iterator:
-        with recorder.noted(fn, False, preserve, args, kwargs) as call:
-            contexts = recorder.contexts(context_fn, call)
+    ) -> Generator:
+        with recorded.noted(fn, False, preserve, args, kwargs) as call:
+            contexts = recorded.contexts(context_fn, call)
             yield from generator(fn, preserve, contexts, determinism_check, debug, early_stop, *args, **kwargs)
 
     def our_hooks(fn: Callable, args: tuple, kwargs: dict, preserve: bool, context_fn: Callable, *options: Any) -> Any:
-        with recorder.noted(fn, False, preserve, args, kwargs) as call:
-            return hooked(fn, args, kwargs, preserve, recorder.contexts(context_fn, call), *options)
+        with recorded.noted(fn, False, preserve, args, kwargs) as call:
+            return hooked(fn, args, kwargs, preserve, recorded.contexts(context_fn, call), *options)
 
     def reentrant(way: Callable) -> Callable:
         def called(fn: Callable, preserve: bool, *args: Any) -> Any:
-            with recorder.noted(fn, True, preserve, args, {}) as call:
-                return way(recorder.twice(fn, call), preserve, *args)
+            with recorded.noted(fn, True, preserve, args, {}) as call:
+                return way(recorded.twice(fn, call), preserve, *args)
 
         return called
 
@@ -217,11 +222,17 @@ def recorded_calls(model: nn.Module | None) -> Iterator[Recorder]:
         mock.patch.object(theirs, "CheckpointFunction", SimpleNamespace(apply=reentrant(function.apply))),
         mock.patch.object(ours, "_with_hooks", our_hooks),
         mock.patch.object(ours, "_reentrant", reentrant(apply)),
-        mock.patch.dict(determinism_checks, {"default": recorder.fingerprint}),
-        mock.patch.dict(determinism.FINGERPRINTS, {"default": recorder.fingerprint}),
-        *(mock.patch.object(F, name, recorder.followed(name)) for name in FOLLOWED),
+        mock.patch.dict(determinism_checks, {"default": recorded.fingerprint}),
+        mock.patch.dict(determinism.FINGERPRINTS, {"default": recorded.fingerprint}),
+        *(mock.patch.object(F, name, recorded.followed(name)) for name in FOLLOWED),
     )
     with ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)
-        yield recorder
+        try:
+            yield recorded
+        finally:
+            # Before torch 2.13 an error in a first run leaves its generator open, and with it the modes of its
+            # contexts. They would leave torch's stack whenever the error is forgotten, in the middle of other work.
+            for call in reversed(started):
+                call.close()

@@ -47,7 +47,7 @@ def from_source(model: nn.Module) -> Iterator[Finding]:
 
 def _from_call(where: str, call: ast.Call, options: dict, random: bool) -> Iterator[Finding]:
     if options.get("use_reentrant") is None:
-        yield Finding(Pitfall.NOTHING_TRAINED, where, "use_reentrant is not given: torch takes True")
+        yield Finding(Pitfall.NOTHING_TRAINED, where, "use_reentrant is not passed: torch takes True")
     elif options["use_reentrant"] is True:
         yield Finding(Pitfall.NOTHING_TRAINED, where, "use_reentrant=True: if no input requires a gradient")
     if options.get("preserve_rng_state") is False and random:
@@ -56,7 +56,7 @@ def _from_call(where: str, call: ast.Call, options: dict, random: bool) -> Itera
     if _name(call) == "checkpoint_sequential" and 1 in segments:
         yield Finding(Pitfall.NO_MEMORY_SAVED, where, "segments=1 checkpoints nothing: the last segment never is")
     if _name(call) == "checkpoint" and any(map(_container, call.args[1:])):
-        yield Finding(Pitfall.HIDDEN_TENSORS, where, "a container among the arguments")
+        yield Finding(Pitfall.TENSORS_IN_CONTAINERS, where, "a container among the arguments")
 
 
 def _container(node: ast.expr) -> bool:

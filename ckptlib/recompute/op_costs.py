@@ -1,4 +1,4 @@
-"""What does each op of a segment cost? FLOPs to run it again, bytes to keep what it made."""
+"""What does each op of a segment cost? FLOPs to run it again, bytes to save what it made."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Cost(NamedTuple):
 
     op: Any
     flops: int
-    nbytes: int  # what keeping its results takes
-    again: bool = True  # whether a checkpoint that keeps nothing runs it again: what follows the last save, it does not
+    nbytes: int  # what saving its results takes
+    again: bool = True  # whether a checkpoint that saves nothing runs it again: it stops after the last save
 
 
 def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
@@ -33,7 +33,7 @@ def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
     saving = saved_tensors_hooks(recorder.save, lambda tensor: tensor)
     with torch.random.fork_rng(), nullcontext() if inside else fake, recorder, saving:
         segment(*args if inside else [fake.from_tensor(a) if isinstance(a, Tensor) else a for a in args])
-    needed = recorder.needed or len(recorder.costs)  # nothing saved: without gradients nobody can tell
+    needed = recorder.needed or len(recorder.costs)  # nothing is saved without gradients, so all ops may run again
     return [cost._replace(again=i < needed) for i, cost in enumerate(recorder.costs)]
 
 
@@ -55,7 +55,7 @@ class _Costs(TorchDispatchMode):
 
 
 def storage_bytes(out: Any) -> int:
-    """The bytes that keeping `out` keeps: views of one storage count once."""
+    """The bytes that saving `out` keeps alive: views of one storage count once."""
     return sum({storage_address(t.untyped_storage()): t.untyped_storage().nbytes() for t in tensors_in(out)}.values())
 
 
@@ -70,6 +70,17 @@ def op_flops(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     if packet.__name__.startswith("_scaled_dot_product"):  # torch 2.11 has no formula for fewer heads of keys
         args = (*(_with_heads(x, args[0].shape[1]) for x in args[:4]), *args[4:])
     return flop_registry[packet](*args, **kwargs, out_val=out)
+
+
+class Flops(TorchDispatchMode):
+    """Adds up the FLOPs of what runs inside: matrix products, convolutions, attention."""
+
+    total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.total += op_flops(func, args, kwargs or {}, out)
+        return out
 
 
 def _with_heads(x: Any, heads: int) -> Any:

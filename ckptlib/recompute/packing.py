@@ -6,18 +6,22 @@ import os
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ..cuda.dispatch.host_tensors import copying_to
 from ..errors import CkptError
-from ..tables import Table, mib
+from ..tables import ShownAsTable, Table
 from ..torch_internals import is_traceable_wrapper_subclass, not_compiled, storage_address, storage_from_weak, view_base
 from ..tracing.storages import version
-from .packers import Disk, Host, Narrow, Packed, Quantized
+from ..units import mib
+from .disk import File, Folder, OffloadError
 
 
 def offload(to: str | os.PathLike) -> Packing:
@@ -26,7 +30,7 @@ def offload(to: str | os.PathLike) -> Packing:
     >>> x = torch.ones(256, 64, requires_grad=True)
     >>> with offload("cpu") as packing:
     ...     y = x.exp().sum()
-    >>> packing.kept, packing.moved_out
+    >>> packing.on_device, packing.moved_out
     (0, 65536)
     """
     if isinstance(to, torch.device):
@@ -35,7 +39,7 @@ def offload(to: str | os.PathLike) -> Packing:
 
 
 def compress(to: str) -> Packing:
-    """Keep saved floating-point tensors in fewer bits, "bf16" or "int8"; `gradient_error` tells what that costs.
+    """Let saved floating-point tensors wait in fewer bits, "bf16" or "int8"; `gradient_error` measures the cost.
 
     bfloat16 has float32's range: a float64 beyond it, above 3.4e38, comes back infinite, and gradients are not finite.
     """
@@ -45,11 +49,11 @@ def compress(to: str) -> Packing:
     return Packing(f"compress({to!r})", stores[to]())
 
 
-class Packing(saved_tensors_hooks):
+class Packing(ShownAsTable, saved_tensors_hooks):
     """Packs what autograd saves inside the `with` block, and counts: all sizes in bytes, a storage counting once.
 
-    saved    what would have been kept without packing, parameters left out: those are there anyway, and not packed
-    kept     what is kept on the device instead: packed tensors, and those that pass unchanged (integers, masks)
+    saved        what autograd saves, without parameters, which are there anyway and are not packed
+    on_device    what stays on the device: packed tensors, and those that pass unchanged (integers, masks)
     moved_out, moved_in    what left the device in forward, and came back in backward
 
     A storage that several ops save is packed once; it is brought back once for all that need it at the same time.
@@ -60,7 +64,7 @@ class Packing(saved_tensors_hooks):
     def __init__(self, name: str, store: Any):
         super().__init__(self._pack, self._unpack)
         self.name, self.store, self._open = name, store, False
-        self.saved = self.kept = self.moved_out = self.moved_in = self.storages = 0
+        self.saved = self.on_device = self.moved_out = self.moved_in = self.storages = 0
         self._seen: dict[tuple, tuple[StorageWeakRef, weakref.ref[_Waiting]]] = {}
 
     @not_compiled
@@ -92,7 +96,7 @@ class Packing(saved_tensors_hooks):
             raise CkptError(f"{self.name} packs plain dense tensors; autograd saved a {kind}")
         tensor = tensor.detach().resolve_conj().resolve_neg()
         storage = tensor.untyped_storage()
-        # A weak reference keeps a dead storage's address taken; the version tells of changes.
+        # A weak reference keeps a dead storage's address taken; writes change the version.
         key = (storage_address(storage), version(tensor), tensor.dtype)
         waiting = self._seen[key][1]() if key in self._seen else None
         if waiting is None:
@@ -107,7 +111,7 @@ class Packing(saved_tensors_hooks):
         packed = self.store.pack(flat, _row(tensor)) if nbytes else None
         self.storages += 1
         self.saved += nbytes
-        self.kept += packed.kept if packed else nbytes
+        self.on_device += packed.on_device if packed else nbytes
         self.moved_out += packed.moved if packed else 0
         return _Waiting(packed, tensor.device)
 
@@ -128,21 +132,13 @@ class Packing(saved_tensors_hooks):
     def table(self) -> Table:
         rows = [
             ("saved by autograd, without parameters", self.saved),
-            ("kept on the device", self.kept),
+            ("left on the device", self.on_device),
             ("moved out", self.moved_out),
             ("moved back", self.moved_in),
         ]
         return Table(
             f"{self.name}: {self.storages} storages", ("what", "bytes", "MiB"), [(*r, mib(r[1])) for r in rows]
         )
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 class _Waiting:
@@ -188,9 +184,101 @@ def _row(tensor: Tensor) -> int:
     return max((n for n, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride == 1), default=1)
 
 
+# ---- stores: each takes the values of one storage as a flat tensor and gives them back, exactly or nearly ------------
+class Packed(NamedTuple):
+    payload: Any
+    on_device: int  # bytes that stay on the device
+    moved: int  # bytes that left it
+
+
+class Host:
+    """In the host's memory. On a CPU this is a copy beside the original: the bytes move, but nowhere.
+
+    So a trace of a CPU run counts the copies; `measure(fn, "sim:cuda")` knows them for the host's and leaves them out.
+    """
+
+    def open(self) -> None:
+        pass
+
+    def close(self, failed: bool) -> None:
+        pass
+
+    def pack(self, flat: Tensor, row: int) -> Packed | None:
+        """None: what is not worth packing stays as it is."""
+        with copying_to("host"):
+            return Packed(flat.to("cpu", copy=True), 0, flat.nbytes)
+
+    def unpack(self, payload: Any, device: torch.device) -> Tensor:
+        with copying_to("device"):
+            return payload.to(device, copy=True)
+
+
+class Narrow(Host):
+    """In bfloat16: half of float32's bits, all of its range; a relative error of 2**-8 at most."""
+
+    def pack(self, flat: Tensor, row: int) -> Packed | None:
+        if not flat.is_floating_point() or flat.itemsize <= 2:
+            return None
+        low = flat.to(torch.bfloat16)
+        return Packed((low, flat.dtype), low.nbytes, 0)
+
+    def unpack(self, payload: tuple[Tensor, torch.dtype], device: torch.device) -> Tensor:
+        low, dtype = payload
+        return low.to(dtype)
+
+
+class Quantized(Host):
+    """In 8 bits, and a scale per row: x is within max|row| / 254 of what comes back.
+
+    A row that holds an infinity or a NaN comes back as NaN throughout.
+    """
+
+    def pack(self, flat: Tensor, row: int) -> Packed | None:
+        n = flat.numel()
+        rows = -(-n // row)
+        wide = torch.promote_types(flat.dtype, torch.float32)
+        if not flat.is_floating_point() or n + rows * wide.itemsize >= flat.nbytes:
+            return None  # rows so short that the scales would cost more than the 8 bits save
+        x = F.pad(flat, (0, rows * row - n)).view(rows, row).to(wide)
+        scale = x.abs().amax(dim=1, keepdim=True).div_(127).clamp_(min=torch.finfo(wide).tiny)
+        codes = (x / scale).round_().to(torch.int8)
+        return Packed((codes, scale, n, flat.dtype), codes.nbytes + scale.nbytes, 0)
+
+    def unpack(self, payload: tuple[Tensor, Tensor, int, torch.dtype], device: torch.device) -> Tensor:
+        codes, scale, n, dtype = payload
+        return (codes * scale).flatten()[:n].to(dtype)
+
+
+class Disk:
+    """In files of a folder of its own inside `path`. A file goes when its storage is no longer needed."""
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        self.folder: Folder | None = None
+        if not self.path.is_dir():
+            found = "a file" if self.path.exists() else "nothing"
+            raise OffloadError(f"offload expected 'cpu' or an existing folder, and found {found} at {str(path)!r}")
+
+    def open(self) -> None:
+        self.folder = Folder(self.path)
+
+    def close(self, failed: bool) -> None:
+        if failed and self.folder is not None:
+            self.folder.remove()  # now: the error's traceback may keep the folder alive for long
+        self.folder = None  # from now on it lives as long as its last file does
+
+    def pack(self, flat: Tensor, row: int) -> Packed:
+        assert self.folder is not None  # it is open
+        return Packed((self.folder.write(flat), flat.dtype), 0, flat.nbytes)
+
+    def unpack(self, payload: tuple[File, torch.dtype], device: torch.device) -> Tensor:
+        file, dtype = payload
+        return file.read().view(dtype).to(device)
+
+
 # ---- what it costs --------------------------------------------------------------------------------------------------
-@dataclass
-class GradientError:
+@dataclass(repr=False)
+class GradientError(ShownAsTable):
     """`relative`: |g' - g| / |g| for each gradient, by name (Euclidean norms); `packing` has the bytes."""
 
     relative: dict[str, float]
@@ -203,16 +291,9 @@ class GradientError:
     def table(self) -> Table:
         rows = [(name, f"{error:.2e}") for name, error in self.relative.items()]
         p = self.packing
-        note = f"{p.saved:,} B saved by autograd, {p.kept:,} B kept, {p.moved_out + p.moved_in:,} B moved"
+        moved = p.moved_out + p.moved_in
+        note = f"{p.saved:,} B saved by autograd, {p.on_device:,} B left on the device, {moved:,} B moved"
         return Table(f"gradient error of {p.name}", ("gradient of", "relative error"), rows, [note])
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def gradient_error(loss: Callable[[], Tensor], of: nn.Module | Mapping[str, Tensor], packing: Packing) -> GradientError:

@@ -24,7 +24,7 @@ class Pitfall(enum.IntEnum):
     DDP = 8
     POLICY_NEVER_MATCHES = 9
     POLICY_WRONG_AMOUNT = 10
-    HIDDEN_TENSORS = 11
+    TENSORS_IN_CONTAINERS = 11
     AUTOCAST_OR_COMPILE = 12
 
     __repr__ = int.__repr__  # it is printed as its number, also inside a set or a tuple
@@ -53,7 +53,7 @@ PITFALLS = {
         "the policy saves nothing, or too much",
         "MUST_SAVE for a few costly ops, PREFER_RECOMPUTE for all others",
     ),
-    Pitfall.HIDDEN_TENSORS: (
+    Pitfall.TENSORS_IN_CONTAINERS: (
         "tensors escape in a container or a keyword",
         "give each tensor as a positional argument of its own",
     ),

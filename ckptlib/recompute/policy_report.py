@@ -1,4 +1,4 @@
-"""What does each policy keep, and what does it recompute? Measured on fake tensors, policy by policy."""
+"""What does each policy save, and what does it recompute? Measured on fake tensors, policy by policy."""
 
 from __future__ import annotations
 
@@ -12,58 +12,53 @@ from torch.utils.checkpoint import checkpoint
 from ..errors import CkptError
 from ..remember.measurement import measure
 from ..remember.training_step import call_of
-from ..tables import Table, mib
-from ..torch_internals import FakeTensorMode, TorchDispatchMode, storage_address
+from ..tables import ShownAsTable, Table
+from ..torch_internals import FakeTensorMode, storage_address
 from ..tracing.storages import storages_of, tensors_in
-from .op_costs import op_flops
+from ..units import mib
+from .op_costs import Flops
 from .selective import Policy, selective
 
-NONE, FULL = "no checkpoint", "nothing kept"
+NONE, FULL = "no checkpoint", "nothing saved"
 
 
-class Row(NamedTuple):
+class PolicyRow(NamedTuple):
     policy: str
-    kept: int  # bytes alive between forward and backward, the segment's inputs and outputs left out
+    saved: int  # bytes alive between forward and backward, the segment's inputs and outputs left out
     recomputed: int  # FLOPs that backward runs a second time
 
 
-class Report(list[Row]):
-    """One row per policy, and one each for no checkpoint and for one that keeps nothing but its input."""
+class PolicyReport(ShownAsTable, list[PolicyRow]):
+    """One row for each policy, one without a checkpoint, and one for a checkpoint that saves only its inputs."""
 
     def __getitem__(self, key: Any) -> Any:
         return next(row for row in self if row.policy == key) if isinstance(key, str) else super().__getitem__(key)
 
     def table(self) -> Table:
-        plain = self[NONE].kept
+        plain = self[NONE].saved
         notes = [
-            f"{row.policy} keeps more than no checkpoint does: it keeps results that backward never asks for"
+            f"{row.policy} saves more than no checkpoint does, because it saves results that backward never asks for"
             for row in self
-            if row.kept > plain
+            if row.saved > plain
         ]
-        rows = [(row.policy, row.kept, mib(row.kept), row.recomputed) for row in self]
-        return Table("one segment", ("policy", "bytes kept", "MiB", "FLOPs recomputed"), rows, notes)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+        rows = [(row.policy, row.saved, mib(row.saved), row.recomputed) for row in self]
+        return Table("one segment", ("policy", "bytes saved", "MiB", "FLOPs recomputed"), rows, notes)
 
 
 def policy_report(
     build: Callable[[], tuple[Callable[..., Any], Any]], **policies: Policy | list | Callable[..., Any]
-) -> Report:
+) -> PolicyReport:
     """Run forward and backward of one segment under each policy, on fake tensors, and count.
 
     build       makes the segment and its inputs, () -> (segment, inputs): a tensor, a tuple or a dict of arguments
     policies    name=policy: by_op(...) or a list of ops; or, where it depends on the segment, a function that makes it
                 from the segment and its arguments: half=lambda f, *x: by_budget(2**20, f, *x). A policy that is a
-                function itself needs one around it, too: mine=lambda f, *x: decide
+                function itself needs one around it as well: mine=lambda f, *x: decide
     """
     makers: dict[str, Any] = {NONE: None, FULL: None, **policies}
     plain = _flops(build, NONE, None)
-    return Report(
-        Row(name, _kept(build, name, make), _flops(build, name, make) - plain) for name, make in makers.items()
+    return PolicyReport(
+        PolicyRow(name, _saved(build, name, make), _flops(build, name, make) - plain) for name, make in makers.items()
     )
 
 
@@ -95,7 +90,7 @@ def _run(segment: Callable[..., Any], args: tuple, name: str, policy: Any) -> An
     return checkpoint(segment, *args, use_reentrant=False, preserve_rng_state=False, **extra)
 
 
-def _kept(build: Callable, name: str, make: Any) -> int:
+def _saved(build: Callable, name: str, make: Any) -> int:
     outputs: list[int] = []
 
     def set_up() -> Callable[[], Any]:
@@ -119,16 +114,7 @@ def _flops(build: Callable, name: str, make: Any) -> int:
     with FakeTensorMode():
         segment, args = _built(build)
         policy = _policy(name, make, segment, args) if make is not None else None
-        with _Flops() as counter:
+        with Flops() as counter:
             out = _run(segment, args, name, policy)
             sum(t.float().sum() for t in tensors_in(out, Tensor) if t.requires_grad).backward()
-    return counter.flops
-
-
-class _Flops(TorchDispatchMode):
-    flops = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        self.flops += op_flops(func, args, kwargs or {}, out)
-        return out
+    return counter.total

@@ -1,4 +1,4 @@
-"""What if a checkpoint kept its expensive results? Policies for torch's selective checkpoints, and what each costs.
+"""What if a checkpoint saved its expensive results? Policies for torch's selective checkpoints, and what each costs.
 
 checkpoint(block, x, use_reentrant=False, context_fn=selective(by_op(aten.addmm.default)))
 """
@@ -40,7 +40,7 @@ class PolicyError(CkptError):
 
 
 def selective(policy: Policy | Callable | list) -> Selective:
-    """A `context_fn` for checkpoint: what `policy` picks is kept, everything else in the segment is recomputed.
+    """A `context_fn` for checkpoint: what `policy` picks is saved, everything else in the segment is recomputed.
 
     policy: by_op(...), by_module(...), by_budget(...), a list of ops, or a function as torch takes it,
     (ctx, op, *args, **kwargs) -> CheckpointPolicy or bool.
@@ -58,7 +58,7 @@ def selective(policy: Policy | Callable | list) -> Selective:
 
 
 class Policy:
-    """Decides, op by op, what to keep; `start` begins a new segment. This one asks a function of the user's."""
+    """Decides, op by op, which results are saved; `start` begins a new segment. This one asks the user's function."""
 
     by_result = False  # whether it reads ctx.op_output, which torch 2.11 does not have
 
@@ -77,33 +77,33 @@ class Policy:
 
 
 class Selective:
-    """The `context_fn`. `kept` counts the ops kept since it was made."""
+    """The `context_fn`. `saved` counts the ops whose results were saved since it was made."""
 
     def __init__(self, policy: Policy):
         if policy.by_result:
             require_torch("2.12", "by_module and by_budget look at the result of each op")
-        self.policy, self.kept = policy, 0
+        self.policy, self.saved = policy, 0
 
     def __call__(self) -> tuple[Any, Any]:
         decide, around = self.policy.start()
         ran: dict[Any, bool] = {}
-        drawn: list[Any] = []  # random ops that are kept: they draw nothing in the second run
+        drawn: list[Any] = []  # random ops whose results are saved: they draw nothing in the second run
         verdicts: defaultdict[Any, deque] = defaultdict(deque)  # before 2.13, torch asks in the second run again
 
         def checked(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             if ctx.is_recompute:
                 return verdicts[op].popleft() if verdicts[op] else SAVE  # torch says that it has nothing left
             verdict = _verdict(decide(ctx, op, *args, **kwargs), op)
-            keep = verdict in (SAVE, CheckpointPolicy.PREFER_SAVE)
-            ran[op] = ran.get(op, False) or keep
-            self.kept += keep
+            save = verdict in (SAVE, CheckpointPolicy.PREFER_SAVE)
+            ran[op] = ran.get(op, False) or save
+            self.saved += save
             if _draws(op, args, kwargs):
-                if drawn and not keep:
+                if drawn and not save:
                     raise PolicyError(
-                        f"{op} is recomputed, but {drawn[0]} before it is kept and draws nothing in the second run: "
-                        "the random numbers would be others. Keep both, or neither"
+                        f"{op} is recomputed, but {drawn[0]} before it is saved and draws nothing in the second run: "
+                        "the random numbers would be different. Save both, or neither"
                     )
-                drawn.extend([op] * keep)
+                drawn.extend([op] * save)
             verdicts[op].append(verdict)
             return verdict
 
@@ -111,8 +111,8 @@ class Selective:
             if not any(ran.values()):
                 raise PolicyError(self.policy.nothing_picked(list(ran)))
 
-        keeping, restoring = create_selective_checkpoint_contexts(checked)
-        return _Around(keeping, around, after), restoring
+        saving, restoring = create_selective_checkpoint_contexts(checked)
+        return _Around(saving, around, after), restoring
 
 
 def _verdict(answer: Any, op: Any) -> CheckpointPolicy:
@@ -120,8 +120,12 @@ def _verdict(answer: Any, op: Any) -> CheckpointPolicy:
     if isinstance(answer, (bool, np.bool_)):
         return SAVE if answer else RECOMPUTE
     if not isinstance(answer, CheckpointPolicy):
-        hint = "Has it a branch without return?" if answer is None else "Return CheckpointPolicy.MUST_SAVE to keep it"
-        why = "expected a CheckpointPolicy or a bool: torch would recompute the op without a word"
+        hint = (
+            "Does it have a branch without return?"
+            if answer is None
+            else "Return CheckpointPolicy.MUST_SAVE to save it"
+        )
+        why = "expected a CheckpointPolicy or a bool: torch would silently recompute the op"
         raise PolicyError(f"the policy returned {answer!r} for {op}, {why}. {hint}")
     if answer in _OFFLOAD:
         raise PolicyError(f"{answer.name} for {op}: eager torch recomputes it instead. Use ck.offload")
@@ -129,12 +133,12 @@ def _verdict(answer: Any, op: Any) -> CheckpointPolicy:
 
 
 def _draws(op: Any, args: tuple, kwargs: dict) -> bool:
-    """Whether the op takes random numbers. Fused attention is tagged so, too, but draws for its dropout alone."""
+    """Whether the op takes random numbers. Fused attention has that tag as well, but draws only for its dropout."""
     if torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ()):
         return False
     arguments = schema(op).arguments
-    given = {a.name: a.default_value for a in arguments} | dict(zip((a.name for a in arguments), args, strict=False))
-    return (given | kwargs).get("dropout_p") != 0
+    passed = {a.name: a.default_value for a in arguments} | dict(zip((a.name for a in arguments), args, strict=False))
+    return (passed | kwargs).get("dropout_p") != 0
 
 
 class _Around(TorchDispatchMode):
@@ -158,12 +162,12 @@ class _Around(TorchDispatchMode):
 
 # ---- by op ----------------------------------------------------------------------------------------------------------
 def by_op(*ops: OpOverload) -> Policy:
-    """Keep the results of these ops, such as torch.ops.aten.addmm.default.
+    """Save the results of these ops, such as torch.ops.aten.addmm.default.
 
     An op without its overload, aten.mm, never equals what runs, aten.mm.default: refused.
     """
     if not ops:
-        raise PolicyError("by_op was given no op to keep")
+        raise PolicyError("by_op needs at least one op to save")
     for op in ops:
         if isinstance(op, OpOverloadPacket):
             overloads = ", ".join(f"{op}.{name}" for name in op.overloads())
@@ -171,7 +175,7 @@ def by_op(*ops: OpOverload) -> Policy:
             raise PolicyError(f"{op} never matches: {why}")
         if not isinstance(op, (OpOverload, HigherOrderOperator)):
             hint = "Expected something like torch.ops.aten.mm.default"
-            raise PolicyError(f"{op!r} is no op of the dispatcher. {hint}")
+            raise PolicyError(f"{op!r} is not an op of the dispatcher. {hint}")
         if op in SAC_IGNORED_OPS:
             why = "torch's selective checkpoints pass it by"
             raise PolicyError(f"{op} never matches: {why}")
@@ -202,14 +206,14 @@ def _named(*names: str) -> Policy:
 
 # ---- by module ------------------------------------------------------------------------------------------------------
 def by_module(model: nn.Module, *names: str) -> Policy:
-    """Keep every result made inside these modules of `model`; `*` stands for any text: "blocks.*.attention.proj"."""
+    """Save every result made inside these modules of `model`; `*` stands for any text: "blocks.*.attention.proj"."""
     paths = [path for path, _ in model.named_modules() if path]
     for name in names:
         if not any(fnmatchcase(path, name) for path in paths):
             near = difflib.get_close_matches(name, paths, n=3)
             raise PolicyError(f"{type(model).__name__} has no module {name!r}. Meant: {', '.join(near) or paths[:5]}?")
     if not names:
-        raise PolicyError("by_module was given no module to keep")
+        raise PolicyError("by_module needs at least one module whose results to save")
     return _ByModule([m for path, m in model.named_modules() if any(fnmatchcase(path, n) for n in names)], names)
 
 
@@ -234,7 +238,7 @@ class _ByModule(Policy):
                 yield
 
         def decide(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
-            # A view of what came from outside would keep all of that; making it again costs nothing.
+            # A view of what came from outside would keep all of that alive, and making it again costs nothing.
             return SAVE if inside and not _is_view(ctx.op_output, args) else RECOMPUTE
 
         return decide, watching()
@@ -244,13 +248,13 @@ class _ByModule(Policy):
 
 
 def _is_view(out: Any, args: tuple) -> bool:
-    given = {storage_address(t.untyped_storage()) for t in tensors_in(args)}
-    return any(storage_address(t.untyped_storage()) in given for t in tensors_in(out))
+    inputs = {storage_address(t.untyped_storage()) for t in tensors_in(args)}
+    return any(storage_address(t.untyped_storage()) in inputs for t in tensors_in(out))
 
 
 # ---- by budget ------------------------------------------------------------------------------------------------------
 def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
-    """Keep the results that spare most FLOPs in backward, in `nbytes` at most: the best choice, not a greedy one.
+    """Save the results that spare most FLOPs in backward, in `nbytes` at most: the best choice, not a greedy one.
 
     The segment is run once on fake tensors to learn its costs; it must run the same ops each time.
     """
@@ -260,7 +264,7 @@ def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
         raise PolicyError("nothing in this segment has FLOPs to spare: a budget has nothing to choose from")
     smallest = min(costs[i].nbytes for i in candidates)
     if not nbytes >= smallest:  # NaN is not, either
-        raise PolicyError(f"a budget of {nbytes:,} B keeps nothing: the smallest result takes {smallest:,} B")
+        raise PolicyError(f"a budget of {nbytes:,} B saves nothing, because the smallest result takes {smallest:,} B")
     return _ByIndex(costs, _best(costs, candidates, nbytes))
 
 
@@ -281,12 +285,12 @@ class _ByIndex(Policy):
         def decide(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             if str(op) not in self.costly:
                 return RECOMPUTE
-            *planned, keep = next(plan, ("no op", 0, False))
+            *planned, save = next(plan, ("no op", 0, False))
             found = [str(op), storage_bytes(ctx.op_output)]
             if planned != found:
                 text = "{} that makes {:,} B, but it was {} that makes {:,} B when the budget was planned"
                 raise PolicyError(f"this is {text.format(*found, *planned)}: another segment, or another input?")
-            return SAVE if keep else RECOMPUTE
+            return SAVE if save else RECOMPUTE
 
         return decide, nullcontext()
 

@@ -1,4 +1,4 @@
-"""Which modules ran, in which phase, and what was stored for them? PyTorch's own hooks, in the open."""
+"""Which modules ran, in which phase, and what did autograd save for them? PyTorch's own hooks, in the open."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import sys
 import threading
 import weakref
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -16,10 +18,9 @@ from torch.autograd.graph import Node, saved_tensors_hooks
 from torch.nn.parameter import is_lazy
 
 from ..errors import CkptError
-from ..tables import Table
-from ..torch_internals import current_graph_task, not_compiled, tree_leaves
-from ..tracing.storages import storages_of
-from .lifetimes import Holdings, LookOn
+from ..tables import ShownAsTable, Table
+from ..torch_internals import current_graph_task, newest_saved_tensor_hooks, not_compiled, storage_address, tree_leaves
+from ..tracing.storages import check_unchanged, storages_of, version
 
 
 @dataclass
@@ -30,11 +31,11 @@ class Call:
     module: str  # "block_1.0"; the model itself goes by the name of its class
     cls: str  # "Linear"
     leaf: bool  # it has no submodules
-    requires_grad: bool | None = None  # of its output: grad mode, not storage. None if no tensor came out
+    requires_grad: bool | None = None  # of its output: grad mode, not what is saved. None if no tensor came out
     cut: bool = False  # an exception ended it half-way: the user's own, or checkpoint's early stop
 
 
-class Row(NamedTuple):
+class ModuleRow(NamedTuple):
     """One module's account. A storage counts for the module that saved it first, at its largest at any one time."""
 
     module: str
@@ -44,8 +45,8 @@ class Row(NamedTuple):
     backward: int
     cut: int  # of the recompute calls, how many were stopped half-way
     requires_grad: bool | None  # did any output of its forward calls require a gradient?
-    stored: int  # bytes kept from forward for backward
-    recomputed: int  # bytes kept for a short time, from recompute to the backward right after it
+    saved: int  # bytes saved in forward for backward
+    recomputed: int  # bytes saved for a short time, from recompute to the backward right after it
     names: tuple[str, ...]  # every name of a shared module; `module` is the first
 
 
@@ -53,14 +54,14 @@ class Row(NamedTuple):
 def watch(model: nn.Module) -> Iterator[Watch]:
     """Follow every module of `model` through the block: `with ck.watch(model) as w: ...`, then look at `w`.
 
-    Stored means kept by autograd while a module of this model runs, its parameters and buffers not counted. Other
-    saved-tensor hooks keep working: what they leave of a tensor is what counts. Not seen, because no saved tensor
-    holds it: what a Function hangs on its ctx by hand, and the cache of selective checkpointing.
+    Counted is what autograd saves while a module of this model runs, without the model's parameters and buffers. Other
+    saved-tensor hooks keep working, and what they make of a tensor is what counts. Two things are not seen, because
+    they are not saved tensors: attributes that a Function sets on its ctx, and the cache of selective checkpointing.
 
     >>> layer = nn.Linear(8, 8)
     >>> with watch(layer) as w:
     ...     layer(torch.ones(4, 8)).sum().backward()
-    >>> w.stored, [call.phase for call in w.log]
+    >>> w.saved, [call.phase for call in w.log]
     (128, ['forward', 'backward'])
     """
     if not isinstance(model, nn.Module):
@@ -83,7 +84,7 @@ class _Running(NamedTuple):
     error: BaseException | None  # what was being handled when it began
 
 
-class Watch:
+class Watch(ShownAsTable):
     """What the hooks saw, up to now. Hooks sit on the model, so calls from every thread are in one log."""
 
     def __init__(self, model: nn.Module):
@@ -91,7 +92,7 @@ class Watch:
         self._names: dict[nn.Module, list[str]] = {}
         for name, module in model.named_modules(remove_duplicate=False):  # a shared module has several names
             self._names.setdefault(module, []).append(name or type(model).__name__)
-        self._held = Holdings()
+        self._saved = SavedBytes()
         self._own: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()  # of parameters and buffers
         self._local = threading.local()
         self._handles: list = []
@@ -119,7 +120,7 @@ class Watch:
         self._own_tensors_of(module)  # a lazy module has made them only now
         # A module called while autograd's engine runs is a forward that runs again.
         phase = "forward" if current_graph_task() == -1 else "recompute"
-        hooks = None if LookOn.on_top(self._stored) else LookOn(self._stored)
+        hooks = None if SavingObserver.on_top(self._save) else SavingObserver(self._save)
         if hooks:
             hooks.__enter__()
         leaf = next(module.children(), None) is None
@@ -150,13 +151,13 @@ class Watch:
 
         self._handles += [node.register_prehook(arrived) for node in nodes]
 
-    # ---- storage ----------------------------------------------------------------------------------------------------
-    def _stored(self, tensors: list[Tensor]) -> Callable[[], None]:
-        """Autograd keeps these from now on, until it calls the function returned."""
+    # ---- saved tensors ----------------------------------------------------------------------------------------------
+    def _save(self, tensors: list[Tensor]) -> Callable[[], None]:
+        """Autograd has saved these. It calls the function that is returned when it drops them."""
         storages = [s for t in tensors for s in storages_of(t) if s not in self._own]
         # Backward inside a forward, on an accelerator, has a thread of its own where no module runs.
         call = self._running[-1].call if self._running else self.log[-1]
-        return self._held.take(storages, call.module, call.phase)
+        return self._saved.add(storages, call.module, call.phase)
 
     def _own_tensors_of(self, module: nn.Module) -> None:
         for t in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
@@ -176,33 +177,33 @@ class Watch:
 
     # ---- results ----------------------------------------------------------------------------------------------------
     @property
-    def stored(self) -> int:
-        """Bytes kept from forward for backward, at their largest."""
-        return self._held.most("forward")
+    def saved(self) -> int:
+        """Bytes saved in forward for backward, at their largest."""
+        return self._saved.most("forward")
 
     @property
     def recomputed(self) -> int:
-        """Bytes kept by recomputation, at their largest."""
-        return self._held.most("recompute")
+        """Bytes saved in recomputation, at their largest."""
+        return self._saved.most("recompute")
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ModuleRow]:
         calls: dict[str, list[Call]] = {}
         for call in self.log:
             calls.setdefault(call.module, []).append(call)
         return [self._row(m, tuple(names), calls.get(names[0], [])) for m, names in self._names.items()]
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> ModuleRow:
         for row in self.rows:
             if name in row.names:
                 return row
         raise KeyError(f"{name!r} is none of the {len(self._names)} modules watched")
 
-    def _row(self, module: nn.Module, names: tuple[str, ...], calls: list[Call]) -> Row:
+    def _row(self, module: nn.Module, names: tuple[str, ...], calls: list[Call]) -> ModuleRow:
         phases = [call.phase for call in calls]
         cut = sum(call.cut for call in calls if call.phase == "recompute")
         grads = [c.requires_grad for c in calls if c.phase == "forward" and c.requires_grad is not None]
-        return Row(
+        return ModuleRow(
             module=names[0],
             cls=type(module).__name__,
             forward=phases.count("forward"),
@@ -210,28 +211,115 @@ class Watch:
             backward=phases.count("backward"),
             cut=cut,
             requires_grad=any(grads) if grads else None,
-            stored=self._held.most("forward", names[0]),
-            recomputed=self._held.most("recompute", names[0]),
+            saved=self._saved.most("forward", names[0]),
+            recomputed=self._saved.most("recompute", names[0]),
             names=names,
         )
 
     def table(self) -> Table:
         rows = [
             (" = ".join(r.names), r.cls, r.forward, f"{r.recompute} ({r.cut} cut)" if r.cut else r.recompute)
-            + (r.backward, "-" if r.requires_grad is None else str(r.requires_grad), r.stored, r.recomputed)
+            + (r.backward, "-" if r.requires_grad is None else str(r.requires_grad), r.saved, r.recomputed)
             for r in self.rows
         ]
-        columns = ("module", "class", "forward", "recompute", "backward", "requires_grad", "stored", "recomputed")
-        title = f"{self.stored:,} B stored in forward, {self.recomputed:,} B at once in recompute"
+        columns = ("module", "class", "forward", "recompute", "backward", "requires_grad", "saved", "recomputed")
+        title = f"{self.saved:,} B saved in forward, {self.recomputed:,} B at once in recompute"
         return Table(title, columns, rows)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
 
     def __deepcopy__(self, memo: dict) -> Watch:
         return self  # reached through the hooks of a model that is copied while it is watched
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+
+# ---- how long a saved tensor lives -----------------------------------------------------------------------------------
+# Is told which tensors were saved, and returns the function to call when they are dropped.
+OnSaved = Callable[[list[Tensor]], Callable[[], None]]
+
+
+class SavingObserver(saved_tensors_hooks):
+    """Hooks that report what is saved, and leave the decision to the hooks that were there before.
+
+    Torch asks only the newest pair of hooks, so this one asks the pair below. What that pair makes of a tensor is what
+    is saved: the tensor, a copy elsewhere, or, inside a non-reentrant checkpoint, a placeholder with no tensor in it.
+    """
+
+    def __init__(self, report: OnSaved):
+        self.report = report
+        self.below = newest_saved_tensor_hooks(True)
+        super().__init__(self.pack, self.unpack)
+
+    @staticmethod
+    def on_top(report: OnSaved) -> bool:
+        """Does the newest pair of hooks report to this function already?"""
+        top = newest_saved_tensor_hooks(True)
+        hooks = getattr(top[0], "__self__", None) if top else None
+        return isinstance(hooks, SavingObserver) and hooks.report == report
+
+    def pack(self, tensor: Tensor) -> Observed:
+        try:
+            # detach: an output that its own node saves would refer back to the node, and neither would ever be freed
+            packed = self.below[0](tensor) if self.below else tensor.detach()
+        except Exception:  # checkpoint stops its recomputation here, after it has saved this last tensor
+            self.report([tensor])()
+            raise
+        inside = packed.tensors if isinstance(packed, Observed) else tree_leaves(packed)
+        tensors = [t for t in inside if isinstance(t, Tensor)]
+        return Observed(packed, tensors, self.report(tensors))
+
+    def unpack(self, observed: Observed) -> Tensor:
+        if self.below:
+            return self.below[1](observed.packed)
+        check_unchanged(observed.packed, observed.version)
+        return observed.packed
+
+
+class Observed:
+    """Takes the place of one saved tensor in the graph, and dies when the graph drops it."""
+
+    __slots__ = ("packed", "version", "tensors", "dropped")
+
+    def __init__(self, packed: Any, tensors: list[Tensor], dropped: Callable[[], None]):
+        self.packed, self.tensors, self.dropped = packed, tensors, dropped
+        self.version = version(packed) if isinstance(packed, Tensor) else 0
+
+    def __del__(self) -> None:
+        if hasattr(self, "dropped"):  # torch.compile in 2.11 makes some that it never fills
+            self.dropped()
+
+
+class SavedBytes:
+    """Bytes saved now, and at most, by owner and phase. A storage that is saved several times counts for the first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._saved: dict[int, list] = {}  # address -> [times saved, (owner, phase), bytes]
+        self._now: Counter[tuple[str, str]] = Counter()  # (owner, phase) -> bytes; ("", phase) is the sum
+        self._most: Counter[tuple[str, str]] = Counter()
+        self._dropped: deque[list[int]] = deque()  # dropped, in whatever thread: counted before the next is added
+
+    def add(self, storages: list[torch.UntypedStorage], owner: str, phase: str) -> Callable[[], None]:
+        """These are saved from now on, until the function that is returned is called."""
+        with self._lock:
+            while self._dropped:
+                for address in self._dropped.popleft():
+                    self._drop(address)
+            for storage in storages:
+                entry = self._saved.setdefault(storage_address(storage), [0, (owner, phase), storage.nbytes()])
+                entry[0] += 1
+                if entry[0] == 1:
+                    self._change(entry[1], entry[2])
+        return partial(self._dropped.append, [storage_address(storage) for storage in storages])
+
+    def most(self, phase: str, owner: str = "") -> int:
+        return self._most[owner, phase]
+
+    def _change(self, key: tuple[str, str], nbytes: int) -> None:
+        for k in (key, ("", key[1])):
+            self._now[k] += nbytes
+            self._most[k] = max(self._most[k], self._now[k])
+
+    def _drop(self, address: int) -> None:
+        entry = self._saved[address]
+        entry[0] -= 1
+        if entry[0] == 0:
+            del self._saved[address]
+            self._change(entry[1], -entry[2])

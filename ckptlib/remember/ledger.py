@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from ..errors import CkptError
-from ..tables import Table, mib
+from ..tables import ShownAsTable, Table
 from ..tracing.categories import only_device
 from ..tracing.events import Storage, Trace
 from ..tracing.recorder import recording
+from ..units import mib
 from .training_step import handed_in
 
 COLUMNS = ("parameter", "buffer", "gradient", "optimizer state", "input", "activation", "temporary")
 OUTSIDE = "(outside)"  # loss, input and everything else that no module of the model made
 
 
-class Row(NamedTuple):
+class LedgerRow(NamedTuple):
     """One module and everything below it."""
 
     module: str
@@ -30,8 +31,8 @@ class Row(NamedTuple):
         return sum(self.nbytes.values())
 
 
-@dataclass
-class Ledger:
+@dataclass(repr=False)
+class Ledger(ShownAsTable):
     """The account of one step. Each column is at its own largest, so `total` may exceed `peak`, the most at once."""
 
     model: str  # the name of the model's class, which is also its row for what it owns itself
@@ -46,46 +47,38 @@ class Ledger:
     def total(self) -> int:
         return sum(self.by_category.values())
 
-    def rows(self, depth: int = 1) -> list[Row]:
+    def rows(self, depth: int = 1) -> list[LedgerRow]:
         """One row per module `depth` levels below the model, deeper ones added to it; rows without bytes left out."""
         if depth < 0:
             raise CkptError(f"depth is {depth}: 0 is the model as a whole, 1 its children, and so on")
-        rows: dict[str, Row] = {}
+        rows: dict[str, LedgerRow] = {}
         for path, own in self.modules.items():
             inside = path not in (self.model, OUTSIDE)
             name = (".".join(path.split(".")[:depth]) or self.model) if inside else path
-            row = rows.setdefault(name, Row(name, dict.fromkeys(COLUMNS, 0)))
+            row = rows.setdefault(name, LedgerRow(name, dict.fromkeys(COLUMNS, 0)))
             for column, nbytes in own.items():
                 row.nbytes[column] += nbytes
         return [row for row in rows.values() if row.total]
 
     def table(self, depth: int = 1) -> Table:
-        rows = [*self.rows(depth), Row("total", self.by_category)]
+        rows = [*self.rows(depth), LedgerRow("total", self.by_category)]
         cells = [(row.module, *row.nbytes.values(), row.total) for row in rows]
         note = f"Each column at its largest. At one time, at most {self.peak:,} B ({mib(self.peak)} MiB) were in use."
         return Table(f"memory of {self.model}, bytes", ("module", *COLUMNS, "total"), cells, [note])
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
 
 def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *, fake: bool = False) -> Ledger:
-    """Run `step()` once and tell what its memory is for, module by module.
+    """Run `step()` once and report what its memory is for, module by module.
 
     parameter, buffer         the model's own, called or not
     gradient, optimizer state, input    the most of each at once
-    activation    made in forward and alive when backward begins, loss included. A step without backward has none
-                  but those alive when it returns, result included: inference works, but remembers nothing
-    temporary     the most at once of everything else: what forward dropped, what was recomputed, backward's own
+    activation    made in forward and alive when backward begins, including the loss. In a step without backward, only
+                  what is alive when it returns counts, including the result, because inference remembers nothing
+    temporary     the most at once of everything else: what forward dropped, what was recomputed, what backward made
 
     `ledger(build)` runs `build()`, which returns (model, step), or (model, inputs), (model, inputs, loss) or (model,
-    inputs, loss, optimizer), and counts what it leaves as there before the step.
-    With fake=True, when nothing is allocated, this is the only way: the model must be built of fake tensors, too.
+    inputs, loss, optimizer). What it leaves alive counts as there before the step.
+    This is the only way with fake=True, when nothing is allocated, because the model must be built of fake tensors too.
 
     >>> import torch
     >>> model, x = nn.Linear(8, 8), torch.ones(4, 8)
@@ -149,20 +142,20 @@ def _account(trace: Trace, model: nn.Module, device: str) -> Ledger:
 
 
 def _activations(trace: Trace) -> set[int]:
-    """What forward made and still holds when backward begins, each time it does; else what is left at the end."""
+    """What forward made and is alive when backward begins, each time it does; else what is left at the end."""
     alive: set[int] = set()
-    kept: set[int] = set()
+    saved: set[int] = set()
     began, before = False, "forward"
     for event in trace.events:
         if event.phase in ("backward", "recompute") and before not in ("backward", "recompute"):
             began = True
-            kept |= alive
+            saved |= alive
         before = event.phase
         if event.kind == "alloc" and trace.storages[event.storage].phase == "forward":
             alive.add(event.storage)
         elif event.kind == "free":
             alive.discard(event.storage)
-    return kept if began else alive
+    return saved if began else alive
 
 
 def _most_at_once(trace: Trace, members: set[int]) -> list[Storage]:

@@ -17,18 +17,19 @@ from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import DEFAULT, Gpu, preset
 from ..cuda.simulate import simulate
 from ..errors import CkptError
-from ..tables import Table, mib
-from ..tracing.cpu_allocator import Hidden, profiled, reconcile
+from ..tables import ShownAsTable, Table
+from ..tracing.cpu_allocator import HiddenAllocation, profiled, reconcile
 from ..tracing.events import Trace
 from ..tracing.recorder import recording
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
+from ..units import mib
 from .training_step import handed_in
 
 SIMULATED = "sim:cuda"
 
 
 @dataclass(repr=False)
-class Measurement:
+class Measurement(ShownAsTable):
     """What one call needed. All sizes in bytes; on a GPU, real or simulated, they are the allocator's block sizes."""
 
     device: str
@@ -37,9 +38,7 @@ class Measurement:
     marks: list[Mark] = field(default_factory=list)
     reserved: int | None = None  # the allocator's own peak: segments taken from the GPU, used or not
     allocator: CachingAllocator | None = None  # as the run left it (simulated devices)
-    hidden: list[Hidden] | None = (
-        None  # temporaries inside CPU kernels that no trace of ops sees; None if not looked for
-    )
+    hidden: list[HiddenAllocation] | None = None  # hidden memory of CPU kernels; None if it was not looked for
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what a simulation, or a fake run, cannot know
     counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
     history: list[tuple[str, int]] | None = None  # a real CUDA allocator's actions and block sizes, in order
@@ -72,16 +71,8 @@ class Measurement:
         rows += [(f"at the peak: {category}", nbytes) for category, nbytes in self.by_category.items()]
         notes = [f"{op}: {why}" for op, why in self.unknowns.items()]
         for h in self.hidden or ():
-            notes.append(f"{h.op} held {h.nbytes:,} B more inside its kernel")
+            notes.append(f"{h.op} allocated {h.nbytes:,} B of hidden memory inside its kernel")
         return Table(f"memory on {self.device}", ("what", "bytes", "MiB"), [(k, v, mib(v)) for k, v in rows], notes)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def measure(
@@ -95,22 +86,23 @@ def measure(
     rules: AllocatorRules | None = None,
     capacity: int | None = None,
 ) -> Measurement:
-    """Run `fn` once and tell what memory it needed.
+    """Run `fn` once and report what memory it needed.
 
     device    "cpu": the bytes of the tensors themselves, also of those on "meta"; "sim:cuda": what CUDA's allocator
               would have counted for them on `gpu`; "cuda" or another accelerator: what its allocator really counted.
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
     builds    `fn` is the set-up. It returns the step, or (model, inputs), (model, inputs, loss) or (model, inputs,
               loss, optimizer). What it leaves alive was there before, and only the step counts.
-    hidden    on the CPU, also list temporaries inside kernels, which only the profiler sees.
-    gpu       on "sim:cuda": which GPU, an A100 if not said; `rules`, its allocator's constants if not CUDA's own;
-              `capacity`, its bytes: running out raises OutOfMemory.
+    hidden    on the CPU, also list the hidden memory of kernels, which no tensor shows: only the profiler sees it.
+    gpu       on "sim:cuda": which GPU, by default an A100. `rules` are the constants of its allocator, by default
+              CUDA's own. `capacity` is its memory in bytes, and running out of it raises OutOfMemory.
 
-    Tensors that exist already when `fn` starts count from the start, as soon as the run touches them. So does what
-    comes about without an op: torch.load, a DataLoader's workers. On "sim:cuda" attention's own dropout is not drawn.
-    For the backward of prod, cumprod and some of torch.linalg torch has a shorter formula that it does not take while
-    it is traced: their peak comes out too high, 2 to 3 times, and far more for cumprod with create_graph=True. A fake
-    run on the CPU does not know an LSTM's workspace, most of its memory: it warns, and lists it in `unknowns`.
+    Tensors that exist already when `fn` starts count from the start, as soon as the run touches them. The same goes for
+    tensors that no op makes, as in torch.load or a DataLoader's workers. On "sim:cuda" the dropout inside attention
+    is not drawn. For the backward of prod, cumprod and some functions of torch.linalg, torch has a shorter formula that
+    it does not use while it is traced, so their peak comes out 2 to 3 times too high, and far more for cumprod with
+    create_graph=True. A fake run on the CPU cannot know the workspace of an LSTM, which is most of its memory. It warns
+    about it, and lists it in `unknowns`.
     """
     if not callable(fn):
         raise CkptError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
@@ -121,9 +113,9 @@ def measure(
         raise CkptError("hidden=True asks the CPU's own allocator: it needs device='cpu' and real tensors")
     simulation = {"gpu": gpu, "rules": rules, "capacity": capacity}
     if device != SIMULATED and any(option is not None for option in simulation.values()):
-        given = " and ".join(name for name, option in simulation.items() if option is not None)
+        names = " and ".join(name for name, option in simulation.items() if option is not None)
         raise CkptError(
-            f"got {given}, for a simulated GPU, but device is {device!r}, where memory is counted as it is: was "
+            f"got {names}, for a simulated GPU, but device is {device!r}, where memory is counted as it is: was "
             f"device={SIMULATED!r} left out?"
         )
     if device == "cpu":

@@ -1,4 +1,4 @@
-"""What does autograd remember? One row per storage that is kept for backward, and who asked for it."""
+"""What does autograd remember? One row for each storage that is saved for backward, and which ops saved it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..tracing.storages import check_unchanged, plain_parts, version
 
 @dataclass
 class Saved:
-    """One storage that autograd keeps. `shape` is that of the tensor saved; `nbytes` is the whole storage's."""
+    """One storage that autograd saves. `shape` is the shape of the saved tensor, `nbytes` the size of its storage."""
 
     kind: str  # "activation", "parameter", "buffer" or "input"
     shape: tuple[int, ...]
@@ -73,12 +73,13 @@ class SavedTensors(list[Saved]):
 
 
 def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
-    """Run `fn` and list every tensor that autograd keeps in the graph of what it returns.
+    """Run `fn`; list every tensor that autograd saves in the graph of what it returns.
 
-    Memory is storages: a view, an alias, or a tensor that two ops save is one row. Not
-    listed, since autograd does not keep them as tensors: Python numbers, shapes, what a
-    custom Function hangs on its ctx by hand, and what other saved-tensor hooks inside `fn`
-    made of a tensor: a non-reentrant checkpoint's placeholders, save_on_cpu's copies.
+    Memory is counted in storages: a view, an alias, or a tensor that two ops save is
+    one row. Some things are not listed, because autograd does not save them as tensors:
+    Python numbers, shapes, attributes that a custom Function sets on its ctx, and what
+    other saved-tensor hooks inside `fn` make of a tensor (the placeholders of a
+    checkpoint, the copies of save_on_cpu).
 
     >>> x = torch.ones(256, 64, requires_grad=True)
     >>> saved_tensors(lambda: x * 3).nbytes, saved_tensors(lambda: x * x).nbytes
@@ -88,14 +89,14 @@ def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
         got = f"got {type(fn).__name__}: try lambda: {{your call}}"
         raise CkptError(f"saved_tensors needs a function to call, {got}")
     with recording(fake) as recorder:
-        keeper = _Keeper(recorder)
-        with torch.autograd.graph.saved_tensors_hooks(keeper.pack, keeper.unpack):
+        graph = _SavedInGraph(recorder)
+        with torch.autograd.graph.saved_tensors_hooks(graph.pack, graph.unpack):
             result = fn()
-        return keeper.rows(result)
+        return graph.rows(result)
 
 
 class _Ticket:
-    """Stands in the graph for one saved tensor, and lives as long as the graph keeps it."""
+    """Takes the place of one saved tensor in the graph, and dies when the graph drops it."""
 
     __slots__ = ("tensor", "version", "node", "module", "__weakref__")
 
@@ -103,14 +104,14 @@ class _Ticket:
         self.tensor, self.version, self.node, self.module = tensor, version(tensor), node, module
 
 
-class _Keeper:
+class _SavedInGraph:
     def __init__(self, recorder: Recorder):
         self.recorder = recorder
         self.tickets: list[weakref.ref[_Ticket]] = []
 
     def pack(self, tensor: Tensor) -> _Ticket:
         # The node that saves has just taken its sequence number; its name is only known once the graph is complete.
-        # Detached: an output that hangs on its own node would be a cycle that nobody can break.
+        # Detached, because an output that its own node saves would be a cycle that nobody can break.
         ticket = _Ticket(tensor.detach(), next_sequence_number() - 1, self.recorder.module())
         self.tickets.append(weakref.ref(ticket))
         return ticket
@@ -121,23 +122,23 @@ class _Keeper:
         return ticket.tensor
 
     def rows(self, result: Any) -> SavedTensors:
-        kept = [ticket for ref in self.tickets if (ticket := ref()) is not None]
-        if not kept and (self.tickets or result is None):
+        saved = [ticket for ref in self.tickets if (ticket := ref()) is not None]
+        if not saved and (self.tickets or result is None):
             raise CkptError(
                 f"fn returned {type(result).__name__}, and of {len(self.tickets)} tensors that autograd saved none was "
-                "still kept then: the graph was gone. Return the loss from fn, and do not call backward inside it."
+                "still there, because the graph was gone. Return the loss from fn, and do not call backward inside it."
             )
-        # A node's first op is the one it was made for, but for the detaching that `pack` does itself.
+        # The first op of a node is the one it was made for, except for the call of detach in `pack`.
         ops = {op.node: op for op in reversed(self.recorder.trace.ops) if op.name != "aten.detach.default"}
         names = _node_names(result)
         rows: dict[int, Saved] = {}
-        for ticket in kept:
+        for ticket in saved:
             op = ops.get(ticket.node)
             for part in plain_parts(ticket.tensor):
                 storage = self.recorder.storage_of(part)
                 if storage.index not in rows:
                     rows[storage.index] = _row(storage, part, ticket.module)
-                # A non-reentrant checkpoint keeps its inputs in a node of its own, which no result leads to.
+                # A non-reentrant checkpoint saves its inputs in a node of its own, which no result leads to.
                 name = names.get(ticket.node) or (op.name if op else "outside the graph")
                 rows[storage.index].asked[name] += 1
         return SavedTensors(rows.values())

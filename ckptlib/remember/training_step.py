@@ -14,7 +14,7 @@ inputs is a tensor, a tuple of arguments, or a dict of named ones.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,12 +61,7 @@ class Training:
         return passes_and_update
 
     def loss_of(self, out: Any) -> Tensor:
-        if self.loss is not None:
-            return _one_number(self.loss(out), "the loss function returned")
-        found = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
-        if found is not None:
-            return _one_number(found, "the model's output has a loss, which is")
-        return _one_number(out, "no loss was given, and the model returned")
+        return own_loss(out) if self.loss is None else _one_number(self.loss(out), "the loss function returned")
 
 
 @dataclass
@@ -78,8 +73,21 @@ class Step:
     training: Training | None = None  # where model and inputs were handed in
 
 
+def training_of(made: Any, name: str = "the function") -> Training:
+    """A model with its inputs, which is what can be planned for. A bare step cannot be looked into."""
+    training = handed_in(made, name).training
+    if training is None:
+        raise CkptError(
+            f"{name} returned a function, which can be measured but not looked into. "
+            f"Here it must {FORMS}, because the step is then run in other ways than its own"
+        )
+    return training
+
+
 def handed_in(made: Any, name: str = "the function") -> Step:
     """`made` is what a function returned, and `name` is how errors call that function."""
+    if isinstance(made, Training):
+        return Step(made.step(), made.model, made)
     if callable(made) and not isinstance(made, nn.Module):
         return Step(_without_arguments(made, name))
     if not isinstance(made, tuple) or len(made) not in (2, 3, 4):
@@ -91,7 +99,9 @@ def handed_in(made: Any, name: str = "the function") -> Step:
             f"{name} returned {found}, expected a function: the step to measure; or (model, inputs), or "
             f"(model, inputs, loss). {hint}"
         )
-    model = _as_module(made[0], name)
+    if not isinstance(made[0], (nn.Module, list)):
+        raise CkptError(f"{name} returned {type(made[0]).__name__} for a model, expected an nn.Module: {FORMS}")
+    model = as_module(made[0])
     if len(made) == 2 and callable(made[1]) and not isinstance(made[1], nn.Module):
         return Step(_without_arguments(made[1], name), model)
     loss, optimizer = (*made[2:], None, None)[:2]
@@ -104,6 +114,14 @@ def handed_in(made: Any, name: str = "the function") -> Step:
     return Step(training.step(), model, training)
 
 
+def own_loss(out: Any) -> Tensor:
+    """The loss of a model that has its own: `out.loss`, `out["loss"]`, or the output itself."""
+    found = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    if found is not None:
+        return _one_number(found, "the model's output has a loss, which is")
+    return _one_number(out, "without a loss function, the model returned")
+
+
 def call_of(inputs: Any) -> Call:
     """A model's inputs as the arguments of its call: a tensor, a tuple of arguments, or a dict of named ones."""
     if isinstance(inputs, Mapping):
@@ -112,7 +130,7 @@ def call_of(inputs: Any) -> Call:
 
 
 def required(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
-    """The parameters that a caller must give."""
+    """The parameters that a caller must pass."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [p.name for p in parameters.values() if p.default is p.empty and p.kind not in kinds]
 
@@ -128,12 +146,11 @@ class _Function(nn.Module):
         return self.function(x)
 
 
-def _as_module(model: Any, name: str) -> nn.Module:
-    if isinstance(model, (list, nn.ModuleList)):
-        return nn.Sequential(*(stage if isinstance(stage, nn.Module) else _Function(stage) for stage in model))
-    if not isinstance(model, nn.Module):
-        raise CkptError(f"{name} returned {type(model).__name__} for a model, expected an nn.Module: {FORMS}")
-    return model
+def as_module(model: nn.Module | Sequence[Callable]) -> nn.Module:
+    """The model itself; of a list of stages, a module that runs one after the other."""
+    if isinstance(model, nn.Module) and not isinstance(model, nn.ModuleList):
+        return model
+    return nn.Sequential(*(stage if isinstance(stage, nn.Module) else _Function(stage) for stage in model))
 
 
 def _without_arguments(step: Callable[..., object], name: str) -> Callable[[], object]:
@@ -153,11 +170,11 @@ def _one_number(loss: Any, what: str) -> Tensor:
         return loss
     if not isinstance(loss, Tensor):
         found = f"{type(loss).__name__}, expected a tensor of one number"
-        hint = "Give a loss: (model, inputs, loss), where loss(output) is that number"
+        hint = "Return a loss too: (model, inputs, loss), where loss(output) is that number"
     elif loss.numel() == 1:
         found = "a number that needs no gradient"
         hint = "Is every parameter frozen, or was the model called under no_grad or with .detach()?"
     else:
         found = f"a tensor of shape {tuple(loss.shape)}, expected one number"
-        hint = "Give a loss: (model, inputs, loss), where loss(output) ends in .mean() or the like"
+        hint = "Return a loss too: (model, inputs, loss), where loss(output) ends in .mean() or the like"
     raise CkptError(f"{what} {found}. {hint}")

@@ -1,4 +1,4 @@
-"""What is a storage for? Modules, gradients and optimizers tell, each when it first can."""
+"""What is a storage for? Modules, gradients and optimizers show it, each as soon as it can."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Roles:
 
 
 def only_device(model: nn.Module) -> str:
-    """The type of the one device a model is on. On several, whose memory is to be told?"""
+    """The type of the one device a model is on. On several devices, it would be unclear whose memory to report."""
     tensors = [*model.named_parameters(), *model.named_buffers()]
     where = {str(t.device): name for name, t in reversed(tensors)}  # the first tensor on each device
     if len(where) > 1:

@@ -1,4 +1,4 @@
-"""What did the CPU's own allocator record? The profiler's account of a run, held against the trace's."""
+"""What did the CPU's own allocator record? The profiler's account of a run, compared with the trace."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .events import Trace
 MARKER = "ckptlib op "  # the recorder wraps every op in a profiler range of this name and the op's index
 
 
-class Hidden(NamedTuple):
-    """A temporary that lived and died inside one kernel: the dispatcher, and so a trace, never sees it."""
+class HiddenAllocation(NamedTuple):
+    """A piece of hidden memory: allocated and freed inside one kernel, so that no tensor, and no trace, shows it."""
 
     op: str
     module: str
@@ -45,14 +45,14 @@ class Account(NamedTuple):
     """The allocator's own record, op by op."""
 
     live_after: dict[int, int]  # op -> bytes in use when it was done, counted from the start of the run
-    hidden: list[Hidden]
+    hidden: list[HiddenAllocation]
 
 
 def reconcile(readings: list[Reading], trace: Trace) -> Account:
     """Split the allocator's record into what the trace knows and what came and went inside one op.
 
-    A Python number that meets a tensor is wrapped in an 8-byte tensor just before the op and dropped just after it:
-    it counts as inside the op, too.
+    A Python number that meets a tensor is wrapped in an 8-byte tensor just before the op and dropped just after it, so
+    it also counts as inside the op.
     """
     known = {(storage.op, storage.address) for storage in trace.storages}
     account, live, place = Account({}, []), 0, 0  # place: 2k just before op k, 2k + 1 inside it
@@ -75,7 +75,7 @@ def reconcile(readings: list[Reading], trace: Trace) -> Account:
                 unseen = between.pop(address, None) is not None
                 if (start == place and place % 2) or (unseen and place - start <= 2):
                     inside = trace.ops[min(start, place) // 2]
-                    account.hidden.append(Hidden(inside.name, inside.module, -nbytes))
+                    account.hidden.append(HiddenAllocation(inside.name, inside.module, -nbytes))
     return account
 
 

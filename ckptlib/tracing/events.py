@@ -88,7 +88,7 @@ class Trace:
         self.before = [i for i in self.before if i in alive] + [e.storage for e in self.events if e.storage in alive]
         self.events.clear()
         for storage in map(self.storages.__getitem__, self.before):
-            if storage.category in ("activation", "temporary"):  # set-up made it, so to the step it is given
+            if storage.category in ("activation", "temporary"):  # set-up made it, so the step finds it there
                 storage.category = "input"
 
     def place_first(self, indices: list[int]) -> None:

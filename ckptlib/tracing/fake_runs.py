@@ -24,7 +24,7 @@ aten = torch.ops.aten
 # Op -> how many of its arguments, broadcast, have the size that its result had first. Resized, it keeps that storage:
 # the mean of a loss stands on as many bytes as the prediction. CUDA's build does the same. Its mse_loss, smooth_l1_loss
 # and soft_margin_loss are the CPU's (native/Loss.cpp: `build_borrowing_binary_op`, `neg_out`, then `resize_({})`), and
-# the kernels that it has for itself begin with `empty_like(input)`, too (cuda/Loss.cu, cuda/Im2Col.cu, cuda/Col2Im.cu).
+# the kernels that it has for itself also begin with `empty_like(input)` (cuda/Loss.cu, cuda/Im2Col.cu, cuda/Col2Im.cu).
 _LARGER_FIRST = {
     aten.mse_loss.default: 2,
     aten.smooth_l1_loss.default: 2,
@@ -36,7 +36,7 @@ _LARGER_FIRST = {
 
 _UNKNOWN = {
     aten.mkldnn_rnn_layer.default: "oneDNN, which runs an LSTM on the CPU, keeps a workspace for backward whose size "
-    "it does not tell: a fake run counts none, a real one counts it",
+    "it does not report: a fake run counts none, a real one counts it",
 }
 
 
@@ -46,9 +46,9 @@ class UnknownWhenFake(UserWarning):
 
 def keep_storage(func: Any, args: tuple, out: Any) -> None:
     """Give the fake result of `func` the storage that the real one has."""
-    given = _LARGER_FIRST.get(func)
-    if given is not None:
-        numel = torch.Size(torch.broadcast_shapes(*(t.shape for t in args[:given]))).numel()
+    count = _LARGER_FIRST.get(func)
+    if count is not None:
+        numel = torch.Size(torch.broadcast_shapes(*(t.shape for t in args[:count]))).numel()
         storage = out.untyped_storage()
         storage.resize_(max(storage.nbytes(), numel * out.dtype.itemsize))
 

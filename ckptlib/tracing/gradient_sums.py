@@ -23,7 +23,7 @@ from ..torch_internals import (
     sequence_number,
     storage_address,
 )
-from .callers import called_by_engine
+from .call_stack import called_by_engine
 
 aten = torch.ops.aten
 _NO_SUM_INSIDE = ("MulBackward0",)  # nodes without a sum in their formula: x * x gives two gradients to one place
@@ -48,7 +48,7 @@ _WITH_OR_WITHOUT_GRAPH = {
     },
     aten.logical_or.default: {"ClampBackward0"},
 }
-_WITHOUT_GRAPH = _WITH_OR_WITHOUT_GRAPH | {  # this formula asks, too, whether backward itself is to be differentiated
+_WITHOUT_GRAPH = _WITH_OR_WITHOUT_GRAPH | {  # this formula also asks whether backward itself is to be differentiated
     aten.sub.Tensor: {"BinaryCrossEntropyWithLogitsBackward0"},
     aten.mul.Tensor: {"BinaryCrossEntropyWithLogitsBackward0"},
 }

@@ -12,7 +12,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ..torch_internals import current_graph_task, current_node, next_sequence_number, sequence_number
-from .callers import called_by_engine, in_optimizer_step
+from .call_stack import called_by_engine, in_optimizer_step
 
 
 class Scope:
@@ -25,7 +25,7 @@ class Scope:
         self._mine, self._entered, self._stepped = mine, entered, stepped
         self._local = threading.local()  # backward on an accelerator has a thread, and so a module stack, of its own
         self._paths: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
-        self._taken: set[str] = set()  # names given so far
+        self._taken: set[str] = set()  # names in use so far
         self._roots = 0
         self._module_of_node: dict[int, str] = {}  # autograd node's sequence number -> module that made it
         self._double_tasks: set[int] = set()  # backward passes that run with create_graph=True

@@ -80,7 +80,7 @@ def _current() -> Recorder | None:
 
 
 class Recorder(CalledDirectly, TorchDispatchMode):
-    """Sees every op below autograd. A storage is new if no op saw it before; a weak reference tells when it dies."""
+    """Sees every op below autograd. A storage is new if no op saw it before; a weak reference shows when it dies."""
 
     def __init__(
         self,

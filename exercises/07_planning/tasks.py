@@ -11,6 +11,7 @@ from torch import nn
 
 import ckptlib as ck
 from ckptlib.grading import Checks
+from ckptlib.planning.whole_step import NoPlanFits
 
 check = Checks(__file__)
 profiler = import_module("ckptlib.planning.profile")
@@ -53,7 +54,7 @@ def loss(y):
 
 
 def chain_peak(schedule, stages, x):
-    """Run a schedule; the most bytes of the chain that were alive at once, as `ck.plan` counts them."""
+    """Run a schedule; the most bytes of the chain that were alive at once, as `ck.optimal` counts them."""
     rng_state = torch.get_rng_state().shape
 
     def counts(owner):
@@ -219,8 +220,14 @@ def false_clock():
 
 
 def planned(plan_model, stages, x, budget):
-    with false_clock():
-        schedule = plan_model(stages, x, budget)
+    try:
+        with false_clock():
+            schedule = plan_model(stages, x, budget)
+    except NoPlanFits:
+        hint = "ck.optimal(costs, budget) plans a chain"
+        raise ValueError(
+            f"The budget is the chain's, and ck.plan takes one for a whole training step: {hint}"
+        ) from None
     if schedule is not None and not isinstance(schedule, ck.Schedule):
         kind = type(schedule).__name__
         where = ": the plan's .schedule" if hasattr(schedule, "schedule") else ""

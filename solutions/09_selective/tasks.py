@@ -70,7 +70,7 @@ def measured(rows, widths, kept, ends):
 
     names = [str(2 * i) for i in kept]
     policies = {"mine": lambda segment, x: by_module(segment, *names)} if kept else {}
-    return tuple(ck.policy_report(build, **policies)["mine" if kept else "nothing kept"][1:])
+    return tuple(ck.policy_report(build, **policies)["mine" if kept else "nothing saved"][1:])
 
 
 def attempt(keys, ask, *args):

@@ -24,12 +24,13 @@ from rows import between, row
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint_sequential
 
+from ckptlib.planning.apply import ScheduledModel
+from ckptlib.planning.chains import find_chain
 from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, revolve, sequential, sqrt, store_all
 from ckptlib.planning.optimal import optimal
-from ckptlib.planning.optimal_table import Table
-from ckptlib.planning.plan import plan
+from ckptlib.planning.optimal_table import BudgetTable
 from ckptlib.planning.profile import profile_chain
 from ckptlib.planning.schedule import Schedule
 from ckptlib.remember.measurement import measure
@@ -48,7 +49,7 @@ def planning() -> None:
         costs = random_chain(n)
         plain = store_all(n).cost(costs)
         start = time.process_time()  # of this process: other work on the machine does not count
-        Table(costs, 500, -(-plain.peak // 500))
+        BudgetTable(costs, 500, -(-plain.peak // 500))
         middle = time.process_time()
         found = optimal(costs, plain.peak // 5).cost(costs)
         seconds = time.process_time() - middle
@@ -141,8 +142,8 @@ def plans(rounds: int) -> None:
         for name, (schedule, run) in competitors(costs.n, model).items():
             theirs = step_of(run)
             peak = chain_peak(theirs)
-            found = plan(model, x, peak, costs)
-            ours = step_of(found.module)
+            planned = optimal(costs, peak)
+            found, ours = planned.cost(costs), step_of(ScheduledModel(model, find_chain(model, x), planned))
             profiled, measured = found.time / schedule.cost(costs).time, ratio(ours, theirs, rounds)
             worst.append((profiled, measured))
             sizes = f"{peak:12,}{chain_peak(ours):12,}{found.peak:12,}"

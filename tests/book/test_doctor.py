@@ -13,7 +13,7 @@ import pytest
 from nbclient import NotebookClient
 
 from ckptlib.book import doctor
-from ckptlib.book.doctor import Check, Report
+from ckptlib.book.doctor import Check, Diagnosis
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_MODULE = "ModuleNotFoundError: No module named"
@@ -169,11 +169,11 @@ def test_the_exit_code_answers_both_questions(code):
     book, grading = code in (0, 2), code in (0, 1)
     good_to_have = Check("Chromium", False, "is not installed", "apt-get install chromium")
     checks = (Check("torch", book, "", "", "book"), Check("bubblewrap", grading, "", "", "grading"), good_to_have)
-    assert Report(checks).exit_code == code
+    assert Diagnosis(checks).exit_code == code
 
 
 def test_the_text_shows_the_command_under_what_is_wrong():
-    report = Report((Check("tqdm", False, "is not installed", "pip install tqdm", "book"),))
+    report = Diagnosis((Check("tqdm", False, "is not installed", "pip install tqdm", "book"),))
     assert str(report).splitlines() == [
         "FAIL  tqdm               is not installed",
         "                         mend it with: pip install tqdm",

@@ -258,6 +258,7 @@ def test_copies_of_this_process_meet_and_go(folder):
         (hangs, "gave no answer|imed out"),
     ],
 )
+@pytest.mark.slow
 def test_a_copy_that_fails_is_named(folder, fn, said):
     before, began = children(), time.monotonic()
     with pytest.raises(ranks.RankError, match=said):
@@ -345,6 +346,7 @@ def test_threads_and_a_store_give_what_processes_and_gloo_give(n, monkeypatch):
         (lambda: torch.ones(2), "not JSON serializable"),
     ],
 )
+@pytest.mark.slow
 def test_a_thread_that_fails_is_named_and_the_next_ranks_are_undisturbed(monkeypatch, fn, said):
     monkeypatch.setattr(fork, "sys", SimpleNamespace(platform="darwin"))
     torch.manual_seed(7)

@@ -109,7 +109,7 @@ def test_nothing_on_a_chapters_page_is_too_wide(opened):
         notebook.go_to(f"book/{chapter}")
         cells = json.loads((ROOT / "book" / chapter).read_text())["cells"]
         parts = [[len(cell.get("outputs", [])), "\n$$" in "\n" + "".join(cell["source"])] for cell in cells]
-        notebook.page.wait_for_function(DRAWN, arg=parts, timeout=60_000)
+        notebook.page.wait_for_function(DRAWN, arg=parts, timeout=180_000)
         assert notebook.panel.evaluate(TOO_WIDE) == [], chapter
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptlib.cuda import allocator, allocator_blocks, allocator_books
-from ckptlib.cuda.allocator import AllocatorRules, Block, CachingAllocator, OutOfMemory
+from ckptlib.cuda import allocator, allocator_rules
+from ckptlib.cuda.allocator import AllocatorRules, CachingAllocator, MemoryBlock, OutOfMemory
 from ckptlib.errors import CkptError
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30
@@ -177,7 +177,7 @@ def test_max_split_size_releases_only_what_is_needed():
 
 
 def test_max_split_size_below_a_segment_is_refused():
-    with pytest.raises(CkptError, match="Was it given in MB"):
+    with pytest.raises(CkptError, match="Was it passed in MB"):
         AllocatorRules(max_split_size=128)
     with pytest.raises(FrozenInstanceError):
         AllocatorRules().min_block = 1
@@ -547,7 +547,7 @@ def test_foreign_blocks_are_refused():
     gpu, other = CachingAllocator(), CachingAllocator()
     mine, theirs = gpu.malloc(1), other.malloc(1)
     copy = gpu.segments[0].blocks[0]
-    for block in (theirs, copy, Block(mine.address + 512, 512, "small", "allocated")):
+    for block in (theirs, copy, MemoryBlock(mine.address + 512, 512, "small", "allocated")):
         with pytest.raises(CkptError, match="not returned by this allocator"):
             gpu.free(block)
     assert gpu.allocated == 512
@@ -592,5 +592,5 @@ def test_segments_are_a_picture_that_stays():
 
 
 def test_needs_no_torch():
-    for module in (allocator, allocator_blocks, allocator_books):
+    for module in (allocator, allocator_rules):
         assert not re.search(r"^\s*(import|from) torch", inspect.getsource(module), re.MULTILINE)

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 import ckptlib as ck
 from ckptlib.cuda.gpus import CUBLAS_DEFAULT, GENERATIONS, PRESETS, Gpu, at_release, preset
-from ckptlib.cuda.hidden_memory.by_op import Held, held, uses_cublas, uses_cublaslt
+from ckptlib.cuda.hidden_memory.rules import HiddenMemory, hidden_memory, uses_cublas, uses_cublaslt
 from ckptlib.errors import CkptError
 from ckptlib.tracing.events import Op, TensorMeta
 
@@ -129,19 +129,27 @@ def test_an_expanded_gradient_is_copied_before_each_product():
     """The gradient of `y.sum()` is one number, expanded: cuBLAS needs it written out, (8, 4) floats."""
     x, w = torch.ones(8, 16, requires_grad=True), torch.ones(4, 16, requires_grad=True)
     products = [op for op in record(lambda: F.linear(x, w).sum().backward()) if op.name == "aten.mm.default"]
-    assert [held(op, A100).after for op in products] == [(), (8 * 4 * 4,), (8 * 4 * 4,)]
+    assert [hidden_memory(op, A100).after for op in products] == [(), (8 * 4 * 4,), (8 * 4 * 4,)]
     x, w = meta(8, 16), meta(4, 16)
-    assert held(last(lambda: x[:, ::2] @ w[:, ::2].t()), A100).after == (4 * 8 * 4, 8 * 8 * 4)  # every second column
-    assert held(last(lambda: x[::2] @ w.t()), A100).after == ()  # rows with gaps between them are fine
+    assert hidden_memory(last(lambda: x[:, ::2] @ w[:, ::2].t()), A100).after == (
+        4 * 8 * 4,
+        8 * 8 * 4,
+    )  # every second column
+    assert hidden_memory(last(lambda: x[::2] @ w.t()), A100).after == ()  # rows with gaps between them are fine
 
 
 def test_batches_are_copied_only_if_their_matrices_have_no_direction():
     a, b = meta(2, 3, 4), meta(2, 4, 5)
-    assert held(last(lambda: a @ b), A100) == Held()
-    assert held(last(lambda: a.expand(2, 3, 4) @ b.transpose(1, 2).contiguous().transpose(1, 2)), A100) == Held()
+    assert hidden_memory(last(lambda: a @ b), A100) == HiddenMemory()
+    assert (
+        hidden_memory(last(lambda: a.expand(2, 3, 4) @ b.transpose(1, 2).contiguous().transpose(1, 2)), A100)
+        == HiddenMemory()
+    )
     bmm = last(lambda: torch.bmm(meta(3, 4).expand(2, 3, 4), b))
-    assert held(bmm, A100) == Held()  # the same matrix in every batch: a stride of 0 between batches is fine
-    assert held(last(lambda: torch.bmm(meta(1, 1, 1).expand(2, 3, 4), b)), A100).after == (2 * 3 * 4 * 4,)
+    assert (
+        hidden_memory(bmm, A100) == HiddenMemory()
+    )  # the same matrix in every batch: a stride of 0 between batches is fine
+    assert hidden_memory(last(lambda: torch.bmm(meta(1, 1, 1).expand(2, 3, 4), b)), A100).after == (2 * 3 * 4 * 4,)
 
 
 # --- softmax and normalisation ----------------------------------------------------------------------------------------
@@ -153,17 +161,17 @@ def test_softmax_backward_holds_a_tensor_of_its_outputs_size():
     y = x.softmax(-1)
     op = last(lambda: torch.autograd.grad(y, x, torch.empty_like(y)))
     assert op.name == "aten._softmax_backward_data.default"
-    assert held(op, A100) == Held(after=(12 * 1024 * 1024 * 4,))
+    assert hidden_memory(op, A100) == HiddenMemory(after=(12 * 1024 * 1024 * 4,))
     permuted = last(lambda: torch.autograd.grad(x.softmax(-1), x, torch.empty_like(y).transpose(2, 3)))
-    assert held(permuted, A100) == Held(after=(12 * 1024 * 1024 * 4,) * 2)  # and made contiguous
+    assert hidden_memory(permuted, A100) == HiddenMemory(after=(12 * 1024 * 1024 * 4,) * 2)  # and made contiguous
 
 
 def test_log_softmax_backward_holds_nothing():
     x = meta(512, 50257)
     y = x.log_softmax(-1)
-    assert held(last(lambda: torch.autograd.grad(y, x, torch.empty_like(y))), A100) == Held()
+    assert hidden_memory(last(lambda: torch.autograd.grad(y, x, torch.empty_like(y))), A100) == HiddenMemory()
     expanded = last(lambda: torch.autograd.grad(x.log_softmax(-1), x, meta(1, 1).expand(512, 50257)))
-    assert held(expanded, A100).after == (512 * 50257 * 4,)
+    assert hidden_memory(expanded, A100).after == (512 * 50257 * 4,)
 
 
 def test_layer_norm_backward_sums_many_rows_in_parts():
@@ -174,8 +182,12 @@ def test_layer_norm_backward_sums_many_rows_in_parts():
         y = F.layer_norm(x, (768,), w, b)
         return last(lambda: torch.autograd.grad(y, (x, w, b), torch.empty_like(y)))
 
-    assert held(backward(65536), A100) == held(backward(131072), at_release(A100, "2.7")) == Held()
-    dw, db, result, sums, semaphores = held(backward(131072), A100).after
+    assert (
+        hidden_memory(backward(65536), A100)
+        == hidden_memory(backward(131072), at_release(A100, "2.7"))
+        == HiddenMemory()
+    )
+    dw, db, result, sums, semaphores = hidden_memory(backward(131072), A100).after
     assert dw == db == 1365 * 768 * 2 and result == 768 * 2
     # their sum: 6 groups of 128 columns, 1365 / 4 = 342 values a thread, 22 blocks of at least 16 values
     assert (sums, semaphores) == (4 * 768 * 22 * 128, 4 * 6)
@@ -184,8 +196,8 @@ def test_layer_norm_backward_sums_many_rows_in_parts():
 def test_group_norm_fuses_scale_and_shift_per_channel():
     x, w = torch.ones(8, 64, 4, 4, dtype=BF16, requires_grad=True), torch.ones(64, dtype=BF16, requires_grad=True)
     ops = record(lambda: F.group_norm(x, 16, w, w).sum().backward())
-    assert held(find(ops, "aten.native_group_norm.default"), A100).after == (8 * 64 * 4,) * 2
-    backward = held(find(ops, "aten.native_group_norm_backward.default"), A100)
+    assert hidden_memory(find(ops, "aten.native_group_norm.default"), A100).after == (8 * 64 * 4,) * 2
+    backward = hidden_memory(find(ops, "aten.native_group_norm_backward.default"), A100)
     assert backward.after == (8 * 64 * 4, 8 * 64 * 4, 8 * 16 * 4, 8 * 16 * 4, 8 * 64 * 4)
 
 
@@ -201,31 +213,31 @@ def embedding(tokens: int, rows: int, features: int, dtype=BF16) -> Op:
 def test_embedding_backward_sorts_and_sums_in_float():
     """12 x 1024 tokens of GPT-2's 50,257: a run for every token, plus one for every ten."""
     n, parts = 12288, 12288 + 1228
-    extra = held(embedding(n, 50257, 768), A100)
+    extra = hidden_memory(embedding(n, 50257, 768), A100)
     assert extra.before == (n * 8, n * 8)
     assert extra.after == (n * 8, 8, n * 8, n * 8, 8, parts * 8, parts * 768 * 4)
-    assert held(embedding(65536, 65, 384), A100).after[-1] == (6553 + 65) * 384 * 4  # few letters, many tokens
-    assert held(embedding(3072, 50257, 768), A100) == Held()
+    assert hidden_memory(embedding(65536, 65, 384), A100).after[-1] == (6553 + 65) * 384 * 4  # few letters, many tokens
+    assert hidden_memory(embedding(3072, 50257, 768), A100) == HiddenMemory()
 
 
 def test_foreach_norm_holds_a_partial_norm_per_chunk_of_the_largest_tensor():
     """GPT-2's 148 tensors, the largest 50,257 x 768: 589 chunks of 65,536."""
     grads = [meta(50257, 768), *(meta(768) for _ in range(147))]
     op = Op(0, "aten._foreach_norm.Scalar", ([_meta(g) for g in grads], 2.0), {}, "", "optimizer")
-    assert held(op, A100).before == (148 * 589 * 4,)
+    assert hidden_memory(op, A100).before == (148 * 589 * 4,)
 
 
 def test_logsumexp_exponentiates_a_copy():
     op = last(lambda: torch.logsumexp(torch.ones(64, 1000), -1))
-    assert held(op, A100).before == (64 * 4, 64 * 1000 * 4)
+    assert hidden_memory(op, A100).before == (64 * 4, 64 * 1000 * 4)
 
 
 def test_cudnn_is_an_honest_unknown():
     x, w = torch.ones(2, 3, 8, 8, requires_grad=True), torch.ones(4, 3, 3, 3, requires_grad=True)
     ops = record(lambda: F.conv2d(x, w).sum().backward())
     for name in ("aten.convolution.default", "aten.convolution_backward.default"):
-        extra = held(find(ops, name), A100)
-        assert "cuDNN" in extra.unknown and extra == Held(unknown=extra.unknown)
+        extra = hidden_memory(find(ops, name), A100)
+        assert "cuDNN" in extra.unknown and extra == HiddenMemory(unknown=extra.unknown)
 
 
 def test_safe_softmax_by_release():
@@ -233,9 +245,9 @@ def test_safe_softmax_by_release():
     scores = TensorMeta((1, 32, 4096, 4096), (32 * 4096**2, 4096**2, 4096, 1), torch.float16, 0)
     op = Op(0, "aten._safe_softmax.default", (scores, -1), {}, "", "forward", outputs=(scores,))
     copy, mask = 1024 * 2**20, 512 * 2**20
-    assert held(op, at_release(A100, "2.4")) == Held()
-    assert held(op, at_release(A100, "2.5")) == Held(before=(copy, mask))
-    assert held(op, at_release(A100, "2.6")) == Held(before=(mask,))
+    assert hidden_memory(op, at_release(A100, "2.4")) == HiddenMemory()
+    assert hidden_memory(op, at_release(A100, "2.5")) == HiddenMemory(before=(copy, mask))
+    assert hidden_memory(op, at_release(A100, "2.6")) == HiddenMemory(before=(mask,))
 
 
 # --- fused attention --------------------------------------------------------------------------------------------------
@@ -271,23 +283,26 @@ def test_the_rules_know_what_is_dispatched(dtype, kernel):
 
 def test_flash_attention_keeps_a_float_gradient_of_the_queries():
     forward, backward = attention(8, 12, 1024, 64)
-    assert held(forward, A100) == Held()
-    assert held(backward, A100) == Held(after=(8 * 12 * 1024 * 4, 8 * 1024 * 12 * 64 * 4))
+    assert hidden_memory(forward, A100) == HiddenMemory()
+    assert hidden_memory(backward, A100) == HiddenMemory(after=(8 * 12 * 1024 * 4, 8 * 1024 * 12 * 64 * 4))
     _, odd = attention(8, 12, 1000, 80)
-    assert held(odd, A100).after == (8 * 12 * 1024 * 4, 8 * 1024 * 12 * 96 * 4)  # rounded up to 128 rows, 32 columns
+    assert hidden_memory(odd, A100).after == (
+        8 * 12 * 1024 * 4,
+        8 * 1024 * 12 * 96 * 4,
+    )  # rounded up to 128 rows, 32 columns
     _, grouped = attention(8, 12, 1024, 64, kv=4)
-    assert held(grouped, A100).after[2:] == (8 * 1024 * 12 * 64 * 2,) * 2  # dk and dv of all 12 heads
+    assert hidden_memory(grouped, A100).after[2:] == (8 * 1024 * 12 * 64 * 2,) * 2  # dk and dv of all 12 heads
 
 
 def test_flash_attention_splits_the_keys_when_heads_are_few():
     forward, _ = attention(1, 2, 1024, 64)
-    assert held(forward, A100).after == (4 * 2 * 1024 * 4, 4 * 2 * 1024 * 64 * 4)
+    assert hidden_memory(forward, A100).after == (4 * 2 * 1024 * 4, 4 * 2 * 1024 * 64 * 4)
 
 
 def test_efficient_attention_in_float():
     forward, backward = attention(8, 12, 1000, 64, F32, kernel=EFFICIENT)
-    assert held(forward, A100) == Held()
-    delta, workspace = held(backward, A100).after
+    assert hidden_memory(forward, A100) == HiddenMemory()
+    delta, workspace = hidden_memory(backward, A100).after
     assert delta == 8 * 12 * 1000 * 4
     assert workspace == max(8 * 12 * 16 * (64 * 64 * 4 + 16), 8 * 1000 * 12 * (64 + 1) * 4)
 
@@ -295,24 +310,24 @@ def test_efficient_attention_in_float():
 def test_efficient_attention_in_half():
     """128 features stay in registers on an A100, but not on an Ada GPU."""
     _, backward = attention(8, 12, 1024, 128, kernel=EFFICIENT)
-    assert held(backward, A100).after == (8 * 12 * 1024 * 4, 8 * 12 * 8 * (128 * 128 * 4 + 16))
-    _, workspace = held(backward, ADA).after
+    assert hidden_memory(backward, A100).after == (8 * 12 * 1024 * 4, 8 * 12 * 8 * (128 * 128 * 4 + 16))
+    _, workspace = hidden_memory(backward, ADA).after
     dq, dkv = 16 * 2 * (64 * 64 * 4 + 16), 2 * 2 * 1024 * 128 * 4  # 200 // 96 = 2 splits of dk and dv
     assert workspace == 8 * 12 * (dq + dkv)
 
 
 def test_cudnn_attention_says_what_it_cannot_know():
     forward, _ = attention(1, 2, 64, 64, kernel="aten._scaled_dot_product_cudnn_attention")
-    assert "cuDNN" in held(forward, H100).unknown
+    assert "cuDNN" in hidden_memory(forward, H100).unknown
 
 
 # --- everything -------------------------------------------------------------------------------------------------------
 
 
 def test_an_op_without_a_rule_holds_nothing():
-    assert held(Op(0, "mylib.unheard_of.default", (), {}, "", "forward"), A100) == Held()
+    assert hidden_memory(Op(0, "mylib.unheard_of.default", (), {}, "", "forward"), A100) == HiddenMemory()
     for op in record(lambda: F.gelu(torch.ones(4, 4)).add(1).relu().clone().to(BF16).sigmoid()):
-        assert held(op, A100) == Held()
+        assert hidden_memory(op, A100) == HiddenMemory()
 
 
 SIZES = st.sampled_from([0, 1, 2, 3, 8, 33])
@@ -348,7 +363,7 @@ def _step(n: int, t: int, d: int, dtype: torch.dtype) -> None:
 def test_odd_shapes_give_positive_sizes(n, t, d, dtype, gpu, release):
     gpu = at_release(gpu, release)
     for op in record(lambda: _step(n, t, d, dtype)):
-        extra = held(op, gpu)
+        extra = hidden_memory(op, gpu)
         sizes = extra.before + extra.after
         assert all(type(nbytes) is int and nbytes >= 0 for nbytes in sizes), op
         assert 0 not in sizes, op

@@ -18,11 +18,12 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
+from ckptlib import figures, units
 from ckptlib.cuda.allocator import CachingAllocator
 from ckptlib.cuda.gpus import preset
 from ckptlib.cuda.simulate import simulate
 from ckptlib.errors import CkptError
-from ckptlib.figures import measurements, styles, timelines
+from ckptlib.figures import styles, timelines
 from ckptlib.fitting.fit import Fit, Fits, Need
 from ckptlib.fitting.windows import PARTS
 from ckptlib.models.configs import CONFIGS
@@ -136,31 +137,31 @@ def linear_ledger():
 
 
 DRAWINGS = {
-    "timeline": lambda: measurements.timeline(simulated("reentrant").timeline),
-    "timeline of GiB": lambda: measurements.timeline(random_timeline(300, largest=2**31)),
-    "timeline of 6,000": lambda: measurements.timeline(random_timeline(6_000)),
-    "timeline of 1": lambda: measurements.timeline(tiny_timeline(1)),
-    "timeline of 2": lambda: measurements.timeline(tiny_timeline(2)),
-    "timeline of 0": lambda: measurements.timeline(Timeline([Change(100, storage("parameter"), "before", -1)], [])),
-    "compare 3": lambda: measurements.compare({c: simulated(c).timeline for c in CHECKPOINTS}),
-    "compare 2": lambda: measurements.compare({"few": random_timeline(10), "many": random_timeline(9000, 1)}),
-    "ledger": lambda: measurements.ledger_bars(LEDGER),
-    "ledger of a model": lambda: measurements.ledger_bars(linear_ledger()),
-    "ledger of 100": lambda: measurements.ledger_bars(
+    "timeline": lambda: figures.timeline(simulated("reentrant").timeline),
+    "timeline of GiB": lambda: figures.timeline(random_timeline(300, largest=2**31)),
+    "timeline of 6,000": lambda: figures.timeline(random_timeline(6_000)),
+    "timeline of 1": lambda: figures.timeline(tiny_timeline(1)),
+    "timeline of 2": lambda: figures.timeline(tiny_timeline(2)),
+    "timeline of 0": lambda: figures.timeline(Timeline([Change(100, storage("parameter"), "before", -1)], [])),
+    "compare 3": lambda: figures.compare({c: simulated(c).timeline for c in CHECKPOINTS}),
+    "compare 2": lambda: figures.compare({"few": random_timeline(10), "many": random_timeline(9000, 1)}),
+    "ledger": lambda: figures.ledger_bars(LEDGER),
+    "ledger of a model": lambda: figures.ledger_bars(linear_ledger()),
+    "ledger of 100": lambda: figures.ledger_bars(
         {f"layer {i}": {"activation": i * MiB, "input": 3} for i in range(100)}
     ),
-    "ledger of zeros": lambda: measurements.ledger_bars({"nothing": {"activation": 0}}),
-    "saved": lambda: measurements.saved_bars(long_saved()),
-    "saved of 300": lambda: measurements.saved_bars(long_saved(300)),
-    **{f"schedule of {n}": lambda n=n: measurements.schedule(sqrt(n)) for n in (1, 4, 16, 64)},
-    "schedule in bytes": lambda: measurements.schedule(revolve(16, 3), CHAIN, "ms"),
-    "pareto": lambda: measurements.pareto(
+    "ledger of zeros": lambda: figures.ledger_bars({"nothing": {"activation": 0}}),
+    "saved": lambda: figures.saved_bars(long_saved()),
+    "saved of 300": lambda: figures.saved_bars(long_saved(300)),
+    **{f"schedule of {n}": lambda n=n: figures.schedule(sqrt(n)) for n in (1, 4, 16, 64)},
+    "schedule in bytes": lambda: figures.schedule(revolve(16, 3), CHAIN, "ms"),
+    "pareto": lambda: figures.pareto(
         {"optimal": pareto(CHAIN), "periodic": periodic_points(), "all": [(146 * MiB, 48)]}
     ),
-    "fit": lambda: measurements.fit_bars(answers()),
-    "fit of one": lambda: measurements.fit_bars(answers()["planned"]),
-    "map": lambda: measurements.allocator_map(simulated("none").allocator),
-    "map of many": lambda: measurements.allocator_map(crowded_allocator()),
+    "fit": lambda: figures.fit_bars(answers()),
+    "fit of one": lambda: figures.fit_bars(answers()["planned"]),
+    "map": lambda: figures.allocator_map(simulated("none").allocator),
+    "map of many": lambda: figures.allocator_map(crowded_allocator()),
 }
 
 
@@ -293,7 +294,7 @@ def heights(ax, rows):
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
 def test_the_stack_is_the_timeline(mlp, checkpoint):
     line = mlp[checkpoint].timeline
-    ax = measurements.timeline(line).figure.axes[1]
+    ax = figures.timeline(line).figure.axes[1]
     rows = line.stacked()
     tops = heights(ax, {c: np.append(0, rows[c]) for c in styles.LOOKS if c in rows})
     below = np.zeros(len(line.changes))
@@ -304,9 +305,9 @@ def test_the_stack_is_the_timeline(mlp, checkpoint):
 
 def test_the_peak_is_exact_and_columns_show_their_fullest_moment():
     line = random_timeline(6_000)
-    drawn = measurements.timeline(line)
+    drawn = figures.timeline(line)
     ax = drawn.figure.axes[1]
-    per, unit = styles.unit(line.peak)
+    per, unit = units.unit(line.peak)
     (marker,) = [artist for artist in ax.lines if artist.get_label() == "peak"]
     assert marker.get_xdata()[0] == line.peak_moment + 1.5
     assert marker.get_ydata()[0] * per == pytest.approx(line.peak)
@@ -324,7 +325,7 @@ def test_the_peak_is_exact_and_columns_show_their_fullest_moment():
 
 def test_categories_at_the_peak_are_labelled_with_their_bytes(mlp):
     line = mlp["reentrant"].timeline
-    drawn = measurements.timeline(line)
+    drawn = figures.timeline(line)
     labels = {t.get_text() for t in drawn.figure.axes[0].texts}
     for category, nbytes in line.by_category(line.peak_moment).items():
         assert f"{category} {nbytes / MiB:.2f} MiB" in labels
@@ -333,7 +334,7 @@ def test_categories_at_the_peak_are_labelled_with_their_bytes(mlp):
 
 def test_phases_are_where_the_changes_say(mlp):
     line = mlp["nonreentrant"].timeline
-    ax = measurements.timeline(line).figure.axes[1]
+    ax = figures.timeline(line).figure.axes[1]
     assert {"forward", "recompute", "backward"} <= {t.get_text() for t in ax.texts}
     for phase, n in Counter(change.phase for change in line.changes).items():
         (patch,) = patches(ax, phase)
@@ -342,18 +343,18 @@ def test_phases_are_where_the_changes_say(mlp):
 
 def test_compare_has_one_scale_and_every_peak(mlp):
     runs = {checkpoint: mlp[checkpoint].timeline for checkpoint in CHECKPOINTS}
-    paper, *panels = measurements.compare(runs).figure.axes
+    paper, *panels = figures.compare(runs).figure.axes
     assert len({ax.get_ylim() for ax in panels}) == 1
     for ax, line in zip(panels, runs.values(), strict=True):
-        assert f"peak {styles.size(line.peak)}" in [t.get_text() for t in ax.texts]
-        assert f"forward peak {styles.size(line.forward_peak)}" in [t.get_text() for t in paper.texts]
+        assert f"peak {units.size(line.peak)}" in [t.get_text() for t in ax.texts]
+        assert f"forward peak {units.size(line.forward_peak)}" in [t.get_text() for t in paper.texts]
 
 
 def test_a_measurement_is_drawn_with_its_device_and_the_allocators_own_peak(mlp):
     class Measured:
         timeline, device, peak, forward_peak = mlp["none"].timeline, "cuda", 200 * MiB, 100 * MiB
 
-    drawn = measurements.timeline(Measured)
+    drawn = figures.timeline(Measured)
     assert "cuda" in drawn.figure.axes[1].get_ylabel()
     assert "peak 130.92 MiB (allocator: 200.00 MiB) during backward, forward peak 100.00 MiB" in drawn.alt
 
@@ -368,12 +369,12 @@ def assert_bars_are(ax, bars):
 
 
 def test_ledger_bars_are_as_long_as_the_bytes():
-    assert_bars_are(measurements.ledger_bars(LEDGER).figure.axes[1], LEDGER.values())
+    assert_bars_are(figures.ledger_bars(LEDGER).figure.axes[1], LEDGER.values())
 
 
 def test_a_ledger_is_drawn_row_by_row():
     account = linear_ledger()
-    drawn = measurements.ledger_bars(account)
+    drawn = figures.ledger_bars(account)
     ax = drawn.figure.axes[1]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "(outside)"]
     assert_bars_are(ax, [row.nbytes for row in account.rows()])
@@ -391,28 +392,28 @@ def test_many_bars_keep_the_largest_and_sum_the_rest():
 
 def test_saved_bars_are_the_rows():
     saved = long_saved()
-    drawn = measurements.saved_bars(saved)
+    drawn = figures.saved_bars(saved)
     ax = drawn.figure.axes[1]
     for kind in ("activation", "parameter", "input", "buffer"):
         got = area_by_row(patches(ax, kind)[0])
         wanted = {i: row.nbytes for i, row in enumerate(saved) if row.kind == kind and row.nbytes}
         assert {y: round(x * MiB) for y, x in got.items()} == wanted
-        assert f"{kind} {styles.size(saved.of(kind).nbytes)}" in drawn.alt
-    assert [t.get_text().split(",")[0] for t in ax.texts] == [styles.size(row.nbytes) for row in saved]
+        assert f"{kind} {units.size(saved.of(kind).nbytes)}" in drawn.alt
+    assert [t.get_text().split(",")[0] for t in ax.texts] == [units.size(row.nbytes) for row in saved]
 
 
 def test_a_saved_view_does_not_claim_its_whole_storages_bytes():
     x = torch.randn(4, 6, requires_grad=True)
-    drawn = measurements.saved_bars(saved_tensors(lambda: (x * 1)[:, :3].square()))
+    drawn = figures.saved_bars(saved_tensors(lambda: (x * 1)[:, :3].square()))
     assert [t.get_text() for t in drawn.figure.axes[1].texts] == ["96 B, part saved: 4×3"]
 
 
 def test_allocator_map_is_the_segments(mlp):
     gpu = mlp["reentrant"].allocator
-    paper, *pools = measurements.allocator_map(gpu).figure.axes
+    paper, *pools = figures.allocator_map(gpu).figure.axes
     for ax, pool in zip(pools, ("large", "small"), strict=True):
         segments = [s for s in gpu.segments if s.pool == pool]
-        assert [t.get_text() for t in ax.get_yticklabels()] == [styles.size(s.size) for s in segments]
+        assert [t.get_text() for t in ax.get_yticklabels()] == [units.size(s.size) for s in segments]
         wanted = {}
         for y, segment in enumerate(segments):
             for block in segment.blocks:
@@ -427,7 +428,7 @@ def test_allocator_map_without_tags():
     gpu = CachingAllocator()
     gpu.malloc(4 * MiB)
     gpu.malloc(5 * MiB, tag="my tensor")
-    drawn = measurements.allocator_map(gpu)
+    drawn = figures.allocator_map(gpu)
     assert "untagged 9.00 MiB, free 11.00 MiB" in drawn.alt
     assert "my tensor 5.00 MiB" in [t.get_text() for t in drawn.figure.axes[1].texts]
 
@@ -443,10 +444,10 @@ def test_jupyter_gets_svg_and_words_and_files_are_written(tmp_path):
 
 
 def test_own_figures_in_the_books_style():
-    with measurements.style():
+    with figures.style():
         figure = Figure(figsize=(3, 2))
         figure.subplots().plot([1, 2], [0.123, 0.125])
-    text = measurements.svg(figure, "A line from 1 to 2 & <on>.")
+    text = figures.svg(figure, "A line from 1 to 2 & <on>.")
     assert "<desc>A line from 1 to 2 &amp; &lt;on&gt;.</desc>" in text
     assert ">0.1230<" in text  # labels keep their decimals
 
@@ -454,23 +455,23 @@ def test_own_figures_in_the_books_style():
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: measurements.timeline(Timeline()), CkptError, "no bytes were in use"),
-        (lambda: measurements.timeline([1, 2]), CkptError, "ck.measure returns.*got list"),
-        (lambda: measurements.compare({"one": tiny_timeline(2)}), CkptError, "two or three"),
-        (lambda: measurements.ledger_bars({}), CkptError, "nothing to draw"),
-        (lambda: measurements.ledger_bars([1]), CkptError, "got list"),
-        (lambda: measurements.ledger_bars({"a": 3}), CkptError, "label"),
+        (lambda: figures.timeline(Timeline()), CkptError, "no bytes were in use"),
+        (lambda: figures.timeline([1, 2]), CkptError, "ck.measure returns.*got list"),
+        (lambda: figures.compare({"one": tiny_timeline(2)}), CkptError, "two or three"),
+        (lambda: figures.ledger_bars({}), CkptError, "nothing to draw"),
+        (lambda: figures.ledger_bars([1]), CkptError, "got list"),
+        (lambda: figures.ledger_bars({"a": 3}), CkptError, "label"),
         (
-            lambda: measurements.ledger_bars({"a": {"activations": 3}}),
+            lambda: figures.ledger_bars({"a": {"activations": 3}}),
             CkptError,
             "'activations': expected one of parameter",
         ),
-        (lambda: measurements.ledger_bars({"a": {"input": -3}}), CkptError, "negative"),
-        (lambda: measurements.saved_bars(SavedTensors()), CkptError, "nothing to draw"),
-        (lambda: measurements.allocator_map(CachingAllocator()), CkptError, "no segment"),
-        (lambda: measurements.allocator_map(3), CkptError, "got int"),
-        (lambda: measurements.fit_bars({"none": 3}), CkptError, "expected the answer of ck.fit.*got dict"),
-        (lambda: measurements.fit_bars(Fits({}, {})), CkptError, "no strategy"),
+        (lambda: figures.ledger_bars({"a": {"input": -3}}), CkptError, "negative"),
+        (lambda: figures.saved_bars(SavedTensors()), CkptError, "nothing to draw"),
+        (lambda: figures.allocator_map(CachingAllocator()), CkptError, "no segment"),
+        (lambda: figures.allocator_map(3), CkptError, "got int"),
+        (lambda: figures.fit_bars({"none": 3}), CkptError, "expected the answer of ck.fit.*got dict"),
+        (lambda: figures.fit_bars(Fits({}, {})), CkptError, "no strategy"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_clearly(call, error, match):
@@ -481,25 +482,25 @@ def test_what_cannot_be_drawn_is_refused_clearly(call, error, match):
 # ---- schedules ------------------------------------------------------------------------------------------------------
 def test_a_schedule_is_drawn_box_by_box():
     plan = revolve(16, 3)
-    cost, figure = plan.cost(CHAIN), measurements.schedule(plan, CHAIN, "ms").figure
+    cost, figure = plan.cost(CHAIN), figures.schedule(plan, CHAIN, "ms").figure
     top, low = figure.axes[1:]
     for label, expected in (("first forward", 16), ("repeated forward", cost.forwards - 16), ("backward", 2 * 16)):
         (patch,) = patches(top, label)
         assert sum(area_by_row(patch).values()) == pytest.approx(expected)  # a box is as wide as its time
     (alive,) = [artist for artist in low.patches if artist.get_label() == "alive"]
     assert max(alive.get_data().values) * MiB == cost.peak
-    assert any(text.get_text() == f"peak {styles.size(cost.peak)}" for text in low.texts)
+    assert any(text.get_text() == f"peak {units.size(cost.peak)}" for text in low.texts)
 
 
 def test_steps_of_a_chain_that_takes_no_time_are_equally_wide():
     plan, free = revolve(16, 3), replace(CHAIN, ftime=[0] * 16, btime=[0] * 16)
-    figure = measurements.schedule(plan, free, "FLOPs").figure
+    figure = figures.schedule(plan, free, "FLOPs").figure
     top, low = figure.axes[1:]
     for label, expected in (("first forward", 16), ("repeated forward", plan.cost().forwards - 16), ("backward", 16)):
         (patch,) = patches(top, label)
         assert sum(area_by_row(patch).values()) == pytest.approx(expected)
     assert low.get_xlabel() == "steps (all times are 0 FLOPs)"
-    assert measurements.schedule(plan, free).figure.axes[2].get_xlabel() == "steps (all times are 0)"
+    assert figures.schedule(plan, free).figure.axes[2].get_xlabel() == "steps (all times are 0)"
     (alive,) = [artist for artist in low.patches if artist.get_label() == "alive"]
     assert max(alive.get_data().values) * MiB == plan.cost(free).peak == plan.cost(CHAIN).peak
 
@@ -507,4 +508,4 @@ def test_steps_of_a_chain_that_takes_no_time_are_equally_wide():
 def test_a_trade_off_needs_points():
     for wrong in ({}, {"a": []}, {str(i): [(1, 1)] for i in range(6)}):
         with pytest.raises(CkptError, match="nothing to draw|can be told apart"):
-            measurements.pareto(wrong)
+            figures.pareto(wrong)

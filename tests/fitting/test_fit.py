@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from ckptlib.commands.fit import fit_model
-from ckptlib.cuda.gpus import at_release
-from ckptlib.cuda.memory_sizes import GiB, capacity
+from ckptlib.cuda.gpus import at_release, capacity
 from ckptlib.errors import CkptError
-from ckptlib.fitting.block_chain import Chain
 from ckptlib.fitting.block_costs import BLOCKS, optimizer
+from ckptlib.fitting.equal_blocks import BlockChain, EqualBlocks
 from ckptlib.fitting.fit import fit, fits
 from ckptlib.fitting.largest_batch import STRATEGIES, Question
 from ckptlib.fitting.other_batch import batch_to_run, replayed
@@ -25,6 +25,7 @@ from ckptlib.models import formulas
 from ckptlib.models.configs import GPT2_XL, GPT2_XL_SWIGLU, LLAMA3_8B, Config, LlamaConfig
 from ckptlib.models.transformer import build
 from ckptlib.remember.measurement import measure
+from ckptlib.units import GiB
 
 SMALL = Config(layers=7, width=128, heads=4, tokens=64, vocabulary=1000)
 SMALL_LLAMA = LlamaConfig(layers=7, width=128, heads=4, tokens=64, vocabulary=1000, kv_heads=2, ffn=320)
@@ -54,7 +55,7 @@ def all_layers(at, strategy):
 )
 def test_three_layers_continued_are_all_layers_measured_to_the_byte(config, precision, batch, strategy, fused, window):
     at = Setting(config, batch, precision, fused, A100)
-    need, run = Question(at, PLENTY, strategy).need(batch), all_layers(at, strategy)
+    need, run = Question(EqualBlocks(at), PLENTY, strategy).need(batch), all_layers(at, strategy)
     assert need.nbytes == run.peak and need.window.startswith(window)
     found = parts(run.timeline, run.timeline.peak_moment, config)
     assert found.keys() == need.parts.keys()
@@ -67,7 +68,7 @@ def test_three_layers_continued_are_all_layers_measured_to_the_byte(config, prec
 def test_the_workspaces_are_those_of_the_release(release, strategy):
     """Before 2.9 cuBLASLt's is freed after each call, up to 2.11 it is kept by each thread, and then there is none."""
     at = Setting(SMALL, 1, "fp32", False, at_release(A100, release))
-    need = Question(at, PLENTY, strategy).need(1)
+    need = Question(EqualBlocks(at), PLENTY, strategy).need(1)
     assert need.nbytes == all_layers(at, "none" if strategy == "planned" else strategy).peak
     assert need.window == "update"
 
@@ -116,9 +117,9 @@ def test_the_batch_that_is_run_divides_no_size():
 def test_a_plan_run_for_real_needs_what_was_predicted(config, precision, share):
     """Real tensors, layer by layer as the schedule says; every byte of it."""
     at = Setting(replace(config, layers=5, width=64, tokens=32), 16, precision, False, A100)
-    question = Question(at, PLENTY, "planned")
-    least, most = question.least(at.batch), Question(at, PLENTY, "none").need(at.batch).nbytes
-    need = Question(at, int(least + share * (most - least)), "planned").need(at.batch)
+    question = Question(EqualBlocks(at), PLENTY, "planned")
+    least, most = question.least(at.batch), Question(EqualBlocks(at), PLENTY, "none").need(at.batch).nbytes
+    need = Question(EqualBlocks(at), int(least + share * (most - least)), "planned").need(at.batch)
     recomputed = [n for n in need.schedule.forwards() if n > 1]
     assert len(recomputed) > 1
     kind = "selective" if need.selective else "none"
@@ -144,19 +145,19 @@ def random_setting(seed):
 def test_no_plan_is_worse_than_a_strategy_without_one(seed):
     """In extra FLOPs at equal batch and bytes, and in the largest batch, whatever the model and the GPU."""
     at, draw = random_setting(seed)
-    simple = {s: Question(at, PLENTY, s).need(at.batch) for s in STRATEGIES[:3]}
+    simple = {s: Question(EqualBlocks(at), PLENTY, s).need(at.batch) for s in STRATEGIES[:3]}
     edges = sorted(need.nbytes for need in simple.values())
     for nbytes in (edges[0], edges[1], draw.randint(edges[0], edges[2]), edges[2]):
-        plan = Question(at, nbytes, "planned").need(at.batch)
+        plan = Question(EqualBlocks(at), nbytes, "planned").need(at.batch)
         fitting = {s: need.extra for s, need in simple.items() if need.nbytes <= nbytes}
         assert plan.nbytes <= nbytes and plan.extra <= min(fitting.values())
         assert plan.extra == 0 or "none" not in fitting
-    largest = {s: Question(at, draw.randint(edges[0], 3 * edges[2]), s) for s in STRATEGIES}
+    largest = {s: Question(EqualBlocks(at), draw.randint(edges[0], 3 * edges[2]), s) for s in STRATEGIES}
     nbytes = largest["none"].nbytes
     batches = {s: replace(question, nbytes=nbytes).search() for s, question in largest.items()}
     assert batches["planned"] >= max(batches.values())
     for strategy, batch in batches.items():  # the very edge
-        question = Question(at, nbytes, strategy)
+        question = Question(EqualBlocks(at), nbytes, strategy)
         assert question.least(batch + 1) > nbytes and (not batch or question.least(batch) <= nbytes)
 
 
@@ -164,13 +165,14 @@ def test_no_plan_is_worse_than_a_strategy_without_one(seed):
 def test_the_bound_that_saves_planning_is_one():
     at = Setting(SMALL, 8, "fp32", False, A100)
     for kind in ("none", "selective"):
-        chain = Chain(at, kind)
+        chain = BlockChain(at, kind)
         for need in (chain.all_kept(), chain.each_again()):
             assert chain.fastest_possible(need.nbytes) <= need.extra
         assert chain.fastest_possible(chain.all_kept().nbytes) == chain.all_kept().extra
         assert chain.fastest_possible(0) == pytest.approx(chain.each_again().extra)
 
 
+@pytest.mark.slow
 def test_answers_for_all_strategies_are_shown_side_by_side():
     answers = fits(SMALL, 2**26, precision="fp32")
     batches = {strategy: answers[strategy].batch for strategy in STRATEGIES}
@@ -181,6 +183,7 @@ def test_answers_for_all_strategies_are_shown_side_by_side():
 
 
 # ---- source 001 -----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_source_001_and_its_batch_of_21():
     """Source 001: 2,127,057,600 parameters in fp32 on 80 GB; "2.27 GB" of activations a sequence, so 21 fit."""
     assert GPT2_XL_SWIGLU.parameters == 2_127_057_600
@@ -190,7 +193,7 @@ def test_source_001_and_its_batch_of_21():
     # "Parameters: fixed at 31.70 GB" are parameters, gradients and two moments, in GiB, by formula and as measured.
     assert round(formulas.training_state_nbytes(GPT2_XL_SWIGLU) / GiB, 2) == 31.70
     at = Setting(GPT2_XL_SWIGLU, 1, "fp32", False, A100)
-    chain = Chain(at, "none")
+    chain = BlockChain(at, "none")
     done = chain.block.deeper(chain.block.done, 48, True)
     state = done["parameters"] + done["gradients"] + chain.adamw.state
     assert 0 <= done["workspace"] < 2**25  # cuBLAS' two
@@ -203,7 +206,7 @@ def test_source_001_and_its_batch_of_21():
     assert layers / 1e9 == pytest.approx(12.6, abs=0.05)
     assert found["none"].need.parts["activations"] == pytest.approx(batches["none"] * layers, rel=0.02)
     # A plan makes 21 fit, too, and costs less than running every block again.
-    planned = Question(at, 80 * 10**9, "planned").need(21)
+    planned = Question(EqualBlocks(at), 80 * 10**9, "planned").need(21)
     assert planned.nbytes <= 80 * 10**9 and 0 < planned.extra < found["full"].need.extra
 
 
@@ -213,7 +216,7 @@ def test_training_state_is_what_adam_needs(precision, nbytes):
     """Parameters, and the optimizer's state: with gradients 16, 8 or 16 bytes for each parameter."""
     config = replace(GPT2_XL_SWIGLU, layers=4, tokens=64)
     at = Setting(config, 1, precision, False, A100)
-    window, fullest = Chain(at, "none").after
+    window, fullest = BlockChain(at, "none").after
     assert window == "update"
     assert nbytes[0] <= fullest["parameters"] / config.parameters <= nbytes[0] * 1.001  # rounded up to 512 B
     assert nbytes[1] <= optimizer(at).state / config.parameters <= nbytes[1] * 1.001
@@ -239,12 +242,38 @@ def test_a_step_trains(monkeypatch):
 
 
 def test_a_need_that_never_grows_ends_the_search():
-    class Constant(Question):
-        def _least(self, batch):
+    class Constant(EqualBlocks):
+        def least(self, batch, strategy, nbytes):
             return 1000
 
     with pytest.raises(CkptError, match="what the step needs does not grow with the batch"):
-        Constant(None, GiB, "none").search()
+        Question(Constant(Setting(SMALL, 1, "fp32", False, A100)), GiB, "none").search()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [SMALL, SMALL_LLAMA], ids=["GPT", "Llama"])
+def test_three_blocks_tell_what_a_run_of_the_whole_model_tells(config):
+    """The same model by its sizes and as a function of somebody's own: the same batches, and the same bytes."""
+
+    def own(batch):
+        ids = torch.randint(config.vocabulary, (config.tokens, batch))
+        return build(config), ids, lambda out: F.cross_entropy(out.flatten(0, 1), ids.flatten())
+
+    by_size = fits(config, "64MiB", precision="fp32", strategies=("none", "full"))
+    as_function = fits(own, "64MiB", precision="fp32", strategies=("none", "full"))
+    for strategy, answer in by_size.found.items():
+        run = as_function[strategy]
+        assert (answer.batch, answer.need.nbytes) == (run.batch, run.need.nbytes), strategy
+        assert answer.too_much.nbytes == run.too_much.nbytes
+        assert answer.need.extra == pytest.approx(run.need.extra, rel=1e-3), strategy
+    assert as_function.notes == ("Recomputed are blocks of 7: blocks.0 … blocks.6.",)
+
+
+def test_a_function_of_ones_own_decides_on_its_sequence_and_says_its_batch():
+    with pytest.raises(CkptError, match="seq and fused are for models by name"):
+        fit(lambda batch: None, seq=64)
+    with pytest.raises(CkptError, match=r"your model has no parameter called batch, and fit needs one"):
+        fit(lambda: None)
 
 
 @pytest.mark.slow

@@ -146,6 +146,7 @@ def test_optimal_equals_exhaustive_search_where_inputs_are_freed(costs):
 
 @settings(deadline=None, max_examples=25)
 @given(chains(longest=5, frees=True))
+@pytest.mark.slow
 def test_optimal_is_exact_for_large_byte_counts_without_a_common_divisor(costs):
     large = {name: [1_000_003 * v + 1 for v in getattr(costs, name)] for name in ("x", "xbar", "ftmp", "btmp")}
     costs = replace(costs, **large, dx=None, atmp=None)

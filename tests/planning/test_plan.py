@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -12,15 +13,38 @@ from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import checkpoint_sequential
 
 from ckptlib.errors import CkptError
+from ckptlib.planning.apply import ScheduledModel
 from ckptlib.planning.chains import find_chain
 from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, recompute_all, revolve, sequential, sqrt, store_all
-from ckptlib.planning.optimal import BudgetTooSmall, pareto, smallest_budget
-from ckptlib.planning.plan import Planned, plan
+from ckptlib.planning.optimal import BudgetTooSmall, optimal, pareto, smallest_budget
+from ckptlib.planning.plan import plan
 from ckptlib.planning.profile import profile_chain
 from ckptlib.planning.schedule import Schedule
+from ckptlib.planning.whole_step import NoPlanFits
 from ckptlib.remember.measurement import measure
+
+
+class ChainPlan(NamedTuple):
+    schedule: Schedule
+    costs: Costs
+    module: ScheduledModel
+
+    @property
+    def peak(self) -> int:
+        return self.schedule.cost(self.costs).peak
+
+    @property
+    def time(self) -> float:
+        return self.schedule.cost(self.costs).time
+
+
+def plan_chain(model, x, budget, costs=None) -> ChainPlan:
+    """The fastest schedule of the chain alone, and the model run by it: each of its bytes can be predicted."""
+    costs = costs or profile_chain(model, x)
+    schedule = optimal(costs, budget)
+    return ChainPlan(schedule, costs, ScheduledModel(model, find_chain(model, x), schedule))
 
 
 # ---- three chains ---------------------------------------------------------------------------------------------------
@@ -193,7 +217,7 @@ def test_stages_with_sparse_buffers(layout):
     costs = profile_chain(model, x)
     assert costs.x == (8 * 16 * 4,) * 5 and costs.xbar == (8 * 16 * 4,) * 4
     gradients = []
-    for run in (model, plan(model, x, smallest_budget(costs), costs).module):
+    for run in (model, plan_chain(model, x, smallest_budget(costs), costs).module):
         model.zero_grad()
         run(x).square().sum().backward()
         gradients.append([p.grad for p in model.parameters()])
@@ -226,7 +250,7 @@ def test_a_planned_step_is_the_plain_step_within_the_promised_bytes(name):
     low, high = smallest_budget(costs), store_all(costs.n).cost(costs).peak
     assert low < high
     for budget in [low, (2 * low + high) // 3, (low + 2 * high) // 3, high]:
-        found = plan(model, x, budget, costs)
+        found = plan_chain(model, x, budget, costs)
         assert found.peak <= budget
         results = []
         for run in (model, found.module):
@@ -275,7 +299,7 @@ def test_at_the_measured_peak_of_each_competitor_the_plan_is_no_slower_and_needs
             assert theirs >= predicted, competitor  # torch holds a segment's input, even if no stage saves it
         else:
             assert theirs == predicted, competitor
-        found = plan(model, x, theirs, costs)
+        found = plan_chain(model, x, theirs, costs)
         assert found.time <= schedule.cost(costs).time, competitor
         if found.schedule not in measured:
             measured[found.schedule] = peak_of(lambda run=found.module: run(x).mul(1).sum().backward(), model, x)
@@ -287,9 +311,9 @@ def test_a_models_blocks_are_planned_where_they_are():
     model, ids = Transformer(), torch.randint(50, (4, 16))
     costs = profile_chain(model, ids)
     assert costs.n == 5
-    found = plan(model, ids, (smallest_budget(costs) + store_all(5).cost(costs).peak) // 2, costs)
-    assert found.slowdown > 1
-    assert found.pareto[0][0] == smallest_budget(costs)
+    found = plan_chain(model, ids, (smallest_budget(costs) + store_all(5).cost(costs).peak) // 2, costs)
+    assert found.time > sum(costs.ftime) + sum(costs.btime)
+    assert pareto(costs)[0][0] == smallest_budget(costs)
     gradients = []
     for run in (model, found.module):
         model.zero_grad()
@@ -365,7 +389,7 @@ def test_whatever_the_model_does_with_its_blocks_the_planned_one_does(kind):
     costs = profile_chain(model, x)
     assert costs.n == 6
     for budget, _ in pareto(costs):
-        module, results = plan(model, x, budget, costs).module, []
+        module, results = plan_chain(model, x, budget, costs).module, []
         for run in (model, module):
             model.zero_grad()
             loss = run(x)
@@ -382,7 +406,7 @@ def test_blocks_inside_a_model_keep_within_the_promised_bytes():
     costs = profile_chain(model, x)
     assert costs.n == 6
     for budget, _ in pareto(costs):
-        found = plan(model, x, budget, costs)
+        found = plan_chain(model, x, budget, costs)
         peak = peak_of(lambda run=found.module: run(x).mul(1).sum().backward(), model, x)
         assert peak == found.peak <= budget
 
@@ -395,9 +419,9 @@ def test_a_chain_without_flops_is_not_slowed_down_and_runs_as_few_forwards_as_fi
         assert not any(costs.ftime + costs.btime)
         timed = replace(costs, ftime=[3] * 6, btime=[3] * 6)
         for budget in range(smallest_budget(costs), store_all(6).cost(costs).peak + 1, costs.x[0]):
-            found = plan(model, x, budget, costs)
-            assert (found.time, found.slowdown) == (0, 1)
-            assert found.schedule == plan(model, x, budget, timed).schedule
+            found = plan_chain(model, x, budget, costs)
+            assert found.time == 0
+            assert found.schedule == plan_chain(model, x, budget, timed).schedule
 
 
 def test_a_planned_module_learns():
@@ -405,7 +429,7 @@ def test_a_planned_module_learns():
     model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(6)))
     x, target = torch.randn(32, 8), torch.rand(32, 8)
     costs = profile_chain(model, x)
-    module = plan(model, x, smallest_budget(costs), costs).module
+    module = plan_chain(model, x, smallest_budget(costs), costs).module
     optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
     losses = []
     for _ in range(30):
@@ -421,7 +445,7 @@ def test_a_planned_module_learns():
 def test_blocks_in_another_order_and_with_arguments_of_their_own_are_a_chain(kind):
     torch.manual_seed(0)
     model, x = globals()[kind](), torch.ones(2, 4)
-    module = Planned(model, find_chain(model, x), recompute_all(3))
+    module = ScheduledModel(model, find_chain(model, x), recompute_all(3))
     gradients = []
     for run in (model, module):
         model.zero_grad()
@@ -436,8 +460,8 @@ def test_a_budget_that_cannot_be_met_names_the_smallest_that_can():
     model, x = mlp()
     costs = profile_chain(model, x)
     with pytest.raises(BudgetTooSmall, match="the smallest budget is") as caught:
-        plan(model, x, 1000, costs)
-    assert plan(model, x, caught.value.smallest, costs).peak == caught.value.smallest
+        plan_chain(model, x, 1000, costs)
+    assert plan_chain(model, x, caught.value.smallest, costs).peak == caught.value.smallest
 
 
 class Backwards(nn.Module):
@@ -518,7 +542,7 @@ class Shuffled(Row):
 def test_blocks_that_run_otherwise_than_planned_are_refused_in_training_and_run_without_gradients(change, message):
     model, x = Shuffled(), torch.randn(8, 16)
     costs = profile_chain(model, x)
-    module = plan(model, x, smallest_budget(costs), costs).module
+    module = plan_chain(model, x, smallest_budget(costs), costs).module
     for name, value in change.items():
         setattr(model, name, value)
     with pytest.raises(CkptError, match=message):
@@ -557,7 +581,7 @@ def test_values_and_arguments_of_blocks_that_are_overwritten_before_backward_are
     """As plain autograd does. What all blocks write to, and none needs, may change."""
     torch.manual_seed(0)
     model, x, mask = MaskedRow(), torch.randn(4, 16), torch.rand(4, 16) < 0.5
-    module = Planned(model, find_chain(model, (x, mask)), periodic(6, 3))
+    module = ScheduledModel(model, find_chain(model, (x, mask)), periodic(6, 3))
     gradients = []
     for run in (model, module):
         model.zero_grad()
@@ -581,7 +605,7 @@ def test_a_planned_module_notices_the_next_batch_in_the_place_of_this_one(percen
     model, x = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(4))), torch.randn(4, 8)
     costs = profile_chain(model, x, repeats=1)
     low, high = smallest_budget(costs), store_all(4).cost(costs).peak
-    loss = plan(model, x, low + (high - low) * percent // 100, costs).module(x).sum()
+    loss = plan_chain(model, x, low + (high - low) * percent // 100, costs).module(x).sum()
     x.copy_(torch.randn(4, 8))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
@@ -593,12 +617,12 @@ def test_a_sequential_with_a_forward_of_its_own_is_no_plain_chain():
             return x + super().forward(x)
 
     model, x = Residual(*(nn.Linear(8, 8) for _ in range(4))), torch.randn(3, 8)
-    torch.testing.assert_close(plan(model, x, 10**6).module(x), model(x))
+    torch.testing.assert_close(plan_chain(model, x, 10**6).module(x), model(x))
 
 
 def test_a_backward_in_the_middle_of_the_row_is_refused():
     model, x = Shuffled(), torch.randn(8, 16)
-    module = Planned(model, find_chain(model, x), recompute_all(6))
+    module = ScheduledModel(model, find_chain(model, x), recompute_all(6))
     model.between = lambda x: (x.sum().backward(), x)[1]
     with pytest.raises(CkptError, match="backward began when 1 of 6 stages had run"):
         module(x)
@@ -608,10 +632,10 @@ def test_a_stage_that_works_in_place_is_named():
     stages = nn.Conv2d(1, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 4, 3), nn.ReLU(inplace=True)
     for model, x in ((stages, torch.ones(5, 1, 8, 8)), (stages[1:], torch.ones(5, 4, 8, 8))):
         with pytest.raises(CkptError, match=r"stage [01] changed its input in place.*Use inplace=False"):
-            plan(nn.Sequential(*model), x, 10**6)
+            plan_chain(nn.Sequential(*model), x, 10**6)
 
 
-@pytest.mark.parametrize("budget", ["2GB", float("nan"), None])
+@pytest.mark.parametrize("budget", ["2GB", float("nan")])
 def test_a_budget_that_is_no_number_is_refused_before_anything_runs(budget):
     ran = []
     with pytest.raises(CkptError, match=r"the budget is .*, expected a number of bytes: 2 \* 10\*\*9 for 2 GB"):
@@ -619,6 +643,108 @@ def test_a_budget_that_is_no_number_is_refused_before_anything_runs(budget):
     assert not ran
 
 
-def test_costs_of_another_chain_are_refused():
-    with pytest.raises(CkptError, match="the costs are of 2 stages, the chain has 1"):
-        plan([torch.sin], torch.ones(2, requires_grad=True), 1000, Costs.unit(2))
+# ---- whole steps ----------------------------------------------------------------------------------------------------
+def normed():
+    """Blocks with buffers and random numbers, a loss, and an optimizer that has made steps already."""
+    torch.manual_seed(0)
+    blocks = (nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.GELU(), nn.Dropout(0.1)) for _ in range(6))
+    model, x = nn.Sequential(nn.Linear(32, 64), *blocks), torch.randn(16384, 32)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    optimizer.zero_grad()
+    return model, x, lambda out: out.square().mean(), optimizer
+
+
+def step_peak(device: str, run_by=lambda model: model) -> int:
+    """Of one more step, written by hand."""
+
+    def setup():
+        model, x, loss, optimizer = normed()
+        run = run_by(model)
+
+        def step():
+            loss(run(x)).backward()
+            optimizer.step()
+
+        return step
+
+    return measure(setup, device, builds=True).peak
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:cuda"])
+@pytest.mark.slow
+def test_the_budget_is_the_whole_steps(device):
+    most, (model, x, loss, optimizer) = step_peak(device), normed()
+    budget = int(0.7 * most)
+    found = plan(model, x, budget, loss, optimizer, device=device)
+    assert found.peak <= budget < most and found.chain_peak < found.peak and found.extra > 0
+    assert step_peak(device, found.applied_to) == found.peak
+    assert plan(normed, budget=most, device=device).extra == 0
+
+
+@pytest.mark.slow
+def test_a_model_and_a_function_that_builds_it_get_the_same_plan_and_the_model_is_left_alone():
+    model, x, loss, optimizer = normed()
+    before = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+    budget, random_state = int(0.7 * step_peak("sim:cuda")), torch.get_rng_state()
+    found = plan(model, x, budget, loss, optimizer)
+    assert torch.equal(torch.get_rng_state(), random_state)
+    for old, new in zip(before, (model.state_dict(), optimizer.state_dict()), strict=True):
+        torch.testing.assert_close(new, old, rtol=0, atol=0)
+    assert all(p.grad is None for p in model.parameters())
+    assert {id(p) for p in found.module.parameters()} == {id(p) for p in model.parameters()}
+    other = plan(normed, budget=budget)
+    assert (other.schedule, other.peak) == (found.schedule, found.peak)
+    assert other.module.model is other.module.model is not model
+    on_shapes = plan(model, x, budget, loss, optimizer, fake=True)
+    assert (on_shapes.schedule, on_shapes.peak) == (found.schedule, found.peak)
+
+
+def test_without_a_loss_the_output_is_summed_or_is_the_loss():
+    torch.manual_seed(0)
+    model, x = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(6))), torch.randn(4096, 64)
+    explicit = plan(model, x, 10**9, lambda out: out.mul(1).sum(), fake=True)
+    assert plan(model, x, 10**9, fake=True).peak == explicit.peak
+    assert plan([*model, lambda out: out.mul(1).sum()], x, 10**9, fake=True).peak == explicit.peak
+
+
+@pytest.mark.slow
+def test_plans_to_choose_from_get_faster_and_need_more():
+    found = plan(normed, fake=True).offers
+    peaks, extras = [one.peak for one in found], [one.extra for one in found]
+    assert len(found) > 2 and peaks == sorted(peaks) and extras == sorted(extras, reverse=True) and extras[-1] == 0
+    for peak, extra in zip(peaks[::2], extras[::2], strict=True):
+        assert plan(normed, budget=peak, fake=True).extra <= extra
+    with pytest.raises(NoPlanFits, match="the most frugal one was measured to need") as caught:
+        plan(normed, budget=peaks[0] // 2, fake=True)
+    assert caught.value.smallest <= peaks[0]
+
+
+class Remembers(nn.Linear):
+    def forward(self, x):
+        self.last = super().forward(x)  # a computed tensor, which cannot be copied
+        return self.last
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((normed, torch.ones(2), 1000), r"but the function returns the inputs with its model. Name the budget"),
+        ((nn.Linear(2, 2), None, 1000), "plan needs the inputs that the model is called with"),
+        (("gpt2", torch.ones(2), 1000), "model is a str, expected an nn.Module, a list of stages, or a function"),
+        ((lambda: lambda: None, None, 1000), "returned a function, which can be measured but not looked into"),
+    ],
+)
+def test_what_cannot_be_planned_is_told(arguments, message):
+    with pytest.raises(CkptError, match=message):
+        plan(*arguments)
+
+
+def test_a_model_that_cannot_be_copied_is_told():
+    model, x = nn.Sequential(Remembers(4, 4), Remembers(4, 4)), torch.ones(2, 4)
+    model(x)
+    with pytest.raises(CkptError, match="cannot be copied: .* Hand in a function that builds it instead"):
+        plan(model, x, 10**9)

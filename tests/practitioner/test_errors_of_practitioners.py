@@ -35,8 +35,11 @@ def ask(monkeypatch, capsys, request):
         (f"measure {HERE}:needs_arguments", "needs arguments (rows). Write one without any: def build()"),
         (f"measure {HERE}:needs_a_batch", "give it a default, as in def needs_a_batch(batch=8)"),
         (f"measure {HERE}:step_needs_arguments", "needs arguments (x): expected one without any"),
-        (f"measure {HERE}:loss_is_no_number", "no loss was given, and the model returned a tensor of shape (2, 4)"),
-        (f"measure {HERE}:loss_is_no_number", "Give a loss: (model, inputs, loss)"),
+        (
+            f"measure {HERE}:loss_is_no_number",
+            "without a loss function, the model returned a tensor of shape (2, 4)",
+        ),
+        (f"measure {HERE}:loss_is_no_number", "Return a loss too: (model, inputs, loss)"),
         (f"measure {HERE}:loss_is_a_tensor", "returned Tensor for a loss, expected a function. Was it called already?"),
         (f"measure {HERE}:frozen", "a number that needs no gradient. Is every parameter frozen"),
         (f"plan {HERE}:plain_step", "returned a function, which can be measured but not looked into"),
@@ -49,7 +52,7 @@ def ask(monkeypatch, capsys, request):
         pytest.param(f"plan {HERE}:gpt2_with_cache --device cpu", "set use_cache=False", marks=pytest.mark.slow),
         ("plan", "plan needs a model of yours, as package.module:function, or --chain FILE.json"),
         (f"fit {HERE}:plain_step", "has no parameter called batch, and fit needs one: def plain_step(batch)"),
-        (f"fit {HERE}:tied --seq 8", "--seq and --fused are for models by name"),
+        (f"fit {HERE}:tied --seq 8", "seq and fused are for models by name"),
         (f"fit {HERE}:tied --strategy selective", "strategy is 'selective', expected one of none, full, planned"),
         (f"fit {HERE}:tied --precision fp8", "precision is 'fp8', expected one of fp32, bf16, mixed"),
         (

@@ -31,7 +31,7 @@ def allocator_record(step) -> int:
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_peak_is_the_allocators_own(name):
-    """But for temporaries inside one kernel, which no op sees; those `hidden=True` lists."""
+    """But for the hidden memory of kernels, which no op sees; `hidden=True` lists it."""
     torch.manual_seed(0)
     training = Training(*ALL[name]())
     step = training.passes()

@@ -9,12 +9,12 @@ from models_of_others import ALL, with_functions
 
 from ckptlib.cli import main
 from ckptlib.cuda.gpus import preset
-from ckptlib.fitting.own_model import fits_own
+from ckptlib.fitting.fit import fits
+from ckptlib.planning.apply import apply_schedule
 from ckptlib.planning.chains import find_chain
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import store_all
 from ckptlib.planning.optimal import optimal, smallest_budget
-from ckptlib.planning.plan import planned
 from ckptlib.planning.profile import profile_stages
 from ckptlib.planning.whole_step import NoPlanFits, WholeStep
 from ckptlib.remember.measurement import measure
@@ -65,7 +65,7 @@ def test_gradients_and_buffers_by_the_plan_are_autograds(training, name):
         torch.manual_seed(1)
         made.model.load_state_dict(start)
         made.model.zero_grad()
-        loss = made.passes(planned(made.model, made.found, schedule) if schedule else None)()
+        loss = made.passes(apply_schedule(made.model, made.found, schedule) if schedule else None)()
         results.append([loss, *(p.grad for p in made.model.parameters()), *(b.clone() for b in made.model.buffers())])
     made.model.load_state_dict(start)
     for result in results[1:]:
@@ -130,7 +130,7 @@ def test_a_whole_step_is_kept_within_its_budget(name):
 def test_the_largest_batch_of_ones_own_model_fits_and_the_next_does_not():
     """By running both from end to end, with torch's own AdamW, and not from rewritten records."""
     gpu = 24 * 2**20
-    found = fits_own(lambda batch: Training(*with_functions(batch)), gpu, strategies=("none", "full"))
+    found = fits(with_functions, gpu, strategies=("none", "full"))
     assert 0 < found["none"].batch < found["full"].batch
 
     def step(batch):
@@ -148,13 +148,13 @@ def test_the_largest_batch_of_ones_own_model_fits_and_the_next_does_not():
 
         return run
 
-    from ckptlib.cuda.memory_sizes import capacity
+    from ckptlib.cuda.gpus import capacity
     from ckptlib.fitting.training_runs import RULES
 
     batch, card = found["none"].batch, capacity(gpu)[1]
     options = {"fake": True, "builds": True, "gpu": card, "rules": RULES}
-    fits, too_much = (measure(lambda n=n: step(n), "sim:cuda", **options).peak for n in (batch, batch + 1))
-    assert fits == found["none"].need.nbytes <= gpu < too_much == found["none"].too_much.nbytes
+    fitting, too_much = (measure(lambda n=n: step(n), "sim:cuda", **options).peak for n in (batch, batch + 1))
+    assert fitting == found["none"].need.nbytes <= gpu < too_much == found["none"].too_much.nbytes
 
 
 def test_a_plan_that_trains_otherwise_is_told(monkeypatch, capsys, request):

@@ -19,7 +19,7 @@ import ckptlib as ck
 from ckptlib.errors import CkptError
 from ckptlib.models import mlp
 from ckptlib.recompute.checkpoint import CheckpointFunction, checkpoint
-from ckptlib.recompute.restored_state import Surroundings
+from ckptlib.recompute.rng_and_autocast import GlobalState
 
 BOTH = pytest.mark.parametrize("use_reentrant", [False, True], ids=["hooks", "function"])
 STOP = pytest.mark.parametrize("early_stop", [True, False], ids=["early", "full"])
@@ -753,9 +753,9 @@ def accelerator(monkeypatch):
 
 
 def test_the_state_of_an_accelerator_in_use_is_saved_and_restored(accelerator):
-    then = Surroundings(True, ())
+    then = GlobalState(True, ())
     accelerator.state = torch.tensor([2])
-    with then.again():
+    with then.restored():
         assert accelerator.state.item() == 1
     assert accelerator.state.item() == 2
 
@@ -787,7 +787,7 @@ def test_watch_sees_the_second_run():
     with ck.watch(model) as watched:
         safe(model, inputs(5, 6)).sum().backward()
     assert [(row.forward, row.recompute) for row in watched.rows] == [(1, 1)] * 6
-    assert watched.stored < watched.recomputed
+    assert watched.saved < watched.recomputed
 
 
 # ---- as torch's, in the small ---------------------------------------------------------------------------------------

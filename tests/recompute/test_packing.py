@@ -19,7 +19,7 @@ from torch import nn
 import ckptlib as ck
 from ckptlib.errors import CkptError
 from ckptlib.models.transformer import GPT, Config
-from ckptlib.recompute import packers
+from ckptlib.recompute import disk
 from ckptlib.recompute.packing import compress, gradient_error, offload
 
 SMALL = Config(layers=2, width=32, heads=4, tokens=16, vocabulary=50)
@@ -65,7 +65,7 @@ def test_offload_moves_what_saved_tensors_lists(mlp, x, place):
     assert expected == 4 * 32 * (64 + 128 + 64 + 64 + 8)
     packing = offload(place)
     grads(mlp, x, packing)
-    assert (packing.saved, packing.kept, packing.moved_out) == (expected, 0, expected)
+    assert (packing.saved, packing.on_device, packing.moved_out) == (expected, 0, expected)
     assert packing.moved_in >= expected
     assert packing.storages == 5
 
@@ -209,7 +209,7 @@ def test_files_go_when_python_exits(tmp_path):
 
 
 def test_a_full_disk(mlp, x, tmp_path, monkeypatch):
-    room, write = [10_000], packers._write
+    room, write = [10_000], disk._write
 
     def limited(path, data):
         if room[0] < len(data):
@@ -218,7 +218,7 @@ def test_a_full_disk(mlp, x, tmp_path, monkeypatch):
         room[0] -= len(data)
         write(path, data)
 
-    monkeypatch.setattr(packers, "_write", limited)
+    monkeypatch.setattr(disk, "_write", limited)
     with pytest.raises(CkptError, match=r"full: no room for 16,384 B more after 1 files") as info, offload(tmp_path):
         mlp(x).square().sum()
     assert info.tb and not list(tmp_path.iterdir())
@@ -290,7 +290,7 @@ def test_bf16_is_torchs_own_rounding():
     packing = compress("bf16")
     assert torch.equal(through(packing, x), x.bfloat16().float())
     # w is saved only if x requires a gradient
-    assert (packing.saved, packing.kept, packing.moved_out) == (8000, 4000, 0)
+    assert (packing.saved, packing.on_device, packing.moved_out) == (8000, 4000, 0)
     assert ((through(compress("bf16"), x) - x).abs() <= 2**-8 * x.abs()).all()
 
 
@@ -302,7 +302,7 @@ def test_int8_errs_by_half_a_step_of_its_row_at_most(dtype):
     bound = x.abs().amax(1, keepdim=True).double() / 254
     assert (error <= bound * 1.001 + torch.finfo(dtype).eps * x.abs().double()).all()
     assert error.max() > 0
-    assert packing.kept == 50 * 40 + 50 * (8 if dtype is torch.float64 else 4)
+    assert packing.on_device == 50 * 40 + 50 * (8 if dtype is torch.float64 else 4)
 
 
 def test_int8_zeros_tiny_and_broken_rows():
@@ -324,7 +324,7 @@ def test_integers_and_masks_pass_unchanged(to):
     table, at = nn.Embedding(10, 6), torch.tensor([0, 3, 3, 9, 1])
     with compress(to) as packing:
         y = torch.native_dropout(table(at), 0.5, True)[0].sum()
-    assert packing.kept == packing.saved == at.nbytes + 5 * 6  # indices, and a mask of one byte an element
+    assert packing.on_device == packing.saved == at.nbytes + 5 * 6  # indices, and a mask of one byte an element
     y.backward()
     assert table.weight.grad[3].max() in (2.0, 4.0) and not table.weight.grad[2].any()
 
@@ -334,7 +334,7 @@ def test_what_gains_nothing_passes_unchanged():
     assert torch.equal(through(compress("bf16"), half), half)
     pairs = torch.randn(8, 2, dtype=torch.float64)  # two 8-bit numbers and a scale of 8 bytes, instead of 16
     packing = compress("int8")
-    assert (through(packing, pairs) != pairs).any() and packing.kept == 8 * (2 + 8)
+    assert (through(packing, pairs) != pairs).any() and packing.on_device == 8 * (2 + 8)
     assert torch.equal(through(compress("int8"), pairs.half()), pairs.half())
 
 
@@ -342,8 +342,8 @@ def test_error_grows_as_bits_shrink(mlp, x):
     errors = [gradient_error(lambda: mlp(x).square().sum(), mlp, compress(to)) for to in ("bf16", "int8")]
     # 8 bits turn small activations into zeros, and relu's backward takes zeros for negative inputs: not a small error
     assert 0 < errors[0].worst < 0.01 < errors[1].worst < 0.3
-    assert errors[0].packing.kept * 2 == errors[0].packing.saved
-    assert errors[1].packing.kept < 0.3 * errors[1].packing.saved
+    assert errors[0].packing.on_device * 2 == errors[0].packing.saved
+    assert errors[1].packing.on_device < 0.3 * errors[1].packing.saved
     assert all(p.grad is None for p in mlp.parameters())
 
 
@@ -357,7 +357,10 @@ def test_packing_on_fake_tensors():
 
     with torch._subclasses.FakeTensorMode():
         packing = run()
-    assert (packing.saved, packing.kept) == (512 * 512 * 4, 512 * 512 + 512 * 4)  # exp's output, for exp and for sin
+    assert (packing.saved, packing.on_device) == (
+        512 * 512 * 4,
+        512 * 512 + 512 * 4,
+    )  # exp's output, for exp and for sin
 
 
 def test_mistakes():
@@ -406,7 +409,7 @@ def build(packing):
             with packing() as p:
                 loss = model(x).sum()
             loss.backward()
-            assert p is None or (p.saved, p.kept, p.moved_out, p.moved_in) == (16 << 20, 0, 16 << 20, 16 << 20)
+            assert p is None or (p.saved, p.on_device, p.moved_out, p.moved_in) == (16 << 20, 0, 16 << 20, 16 << 20)
 
         return step
 

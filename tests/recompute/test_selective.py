@@ -77,7 +77,7 @@ def test_gradients_are_autograds_own(name, fused):
     out = checkpoint(block, *args, use_reentrant=False, context_fn=context)
     for mine, theirs in zip(torch.autograd.grad(out.square().sum(), inputs), reference, strict=True):
         assert torch.equal(mine, theirs)
-    assert context.kept > 0
+    assert context.saved > 0
     assert not block.widen._forward_hooks and not block.widen._forward_pre_hooks
 
 
@@ -91,7 +91,7 @@ def test_one_context_serves_many_segments():
         for block in blocks:
             y = checkpoint(block, y, use_reentrant=False, context_fn=context)
         y.sum().backward()
-    assert context.kept == 2 * 3
+    assert context.saved == 2 * 3
 
 
 # ---- policies that can never match ----------------------------------------------------------------------------------
@@ -137,7 +137,9 @@ def test_answers_that_torch_takes_for_recompute_are_refused(answer):
     message = rf"the policy returned {re.escape(repr(answer))} for aten.addmm.default, expected a CheckpointPolicy"
     with pytest.raises(PolicyError, match=message):
         run(policy)
-    with pytest.raises(PolicyError, match="Has it a branch without return" if answer is None else "Return Checkpoint"):
+    with pytest.raises(
+        PolicyError, match="Does it have a branch without return" if answer is None else "Return Checkpoint"
+    ):
         run(policy)
 
 
@@ -146,21 +148,21 @@ def test_a_bool_keeps_what_it_says(kind):
     model, x = Mlp(), torch.randn(4, 16, requires_grad=True)
     context = selective(lambda ctx, op, *args, **kwargs: kind(op is aten.addmm.default))
     found = flops(lambda: checkpoint(model, x, use_reentrant=False, context_fn=context).sum().backward())
-    assert context.kept == 2 and found == flops(lambda: model(x).sum().backward())  # no product runs again
+    assert context.saved == 2 and found == flops(lambda: model(x).sum().backward())  # no product runs again
 
 
 @BY_RESULT
-def test_a_random_op_is_not_recomputed_after_one_that_is_kept():
-    """The kept one draws nothing in the second run, so the next draws its numbers: another mask, without a word."""
+def test_a_random_op_is_not_recomputed_after_one_that_is_saved():
+    """The saved one draws nothing in the second run, so the next draws its numbers: another mask, without a word."""
     block, args = make()
     first = iter([True])
     for policy in (
         by_module(block, "attention"),
         lambda ctx, op, *a, **k: op is aten.native_dropout.default and next(first, False),
     ):
-        with pytest.raises(PolicyError, match="native_dropout.default is recomputed, but .* before it is kept"):
+        with pytest.raises(PolicyError, match="native_dropout.default is recomputed, but .* before it is saved"):
             checkpoint(block, *args, use_reentrant=False, context_fn=selective(policy))
-    for policy in (by_op(aten.native_dropout.default), by_op(aten.addmm.default)):  # all are kept, or none
+    for policy in (by_op(aten.native_dropout.default), by_op(aten.addmm.default)):  # all are saved, or none
         checkpoint(block, *args, use_reentrant=False, context_fn=selective(policy)).sum().backward()
 
 
@@ -174,12 +176,12 @@ def test_other_mistakes_with_ops(wrong):
 def test_other_mistakes():
     with pytest.raises(CkptError, match="a policy is by_op"):
         selective(3)
-    with pytest.raises(CkptError, match="given no module"):
+    with pytest.raises(CkptError, match="by_module needs at least one module"):
         by_module(Mlp())
     x = torch.randn(4, 16)
-    with pytest.raises(CkptError, match="keeps nothing: the smallest result takes 1,024 B"):
+    with pytest.raises(CkptError, match="saves nothing, because the smallest result takes 1,024 B"):
         by_budget(1023, Mlp(), x)  # the last product's 256 B would fit, but early stop leaves it out
-    with pytest.raises(CkptError, match="a budget of nan B keeps nothing"):
+    with pytest.raises(CkptError, match="a budget of nan B saves nothing"):
         by_budget(float("nan"), Mlp(), x)
     with pytest.raises(CkptError, match="nothing in this segment has FLOPs"):
         by_budget(1000, torch.sin, x)
@@ -233,17 +235,17 @@ def test_report_of_a_transformer_block():
     products = {"qkv": 3 * D, "proj": D, "widen": 4 * D, "narrow": D}
     linear = {name: 2 * tokens * D * out for name, out in products.items()} | {"narrow": 2 * tokens * 4 * D * D}
     attention = 2 * (2 * n * T * T * D)
-    assert (report[FULL].kept, report[NONE].recomputed) == (0, 0)
+    assert (report[FULL].saved, report[NONE].recomputed) == (0, 0)
     assert report[FULL].recomputed == sum(linear.values()) + attention
-    assert report["addmm"].kept == 4 * tokens * sum(products.values())
+    assert report["addmm"].saved == 4 * tokens * sum(products.values())
     assert report["addmm"].recomputed == attention
-    assert report["widen"].kept == 4 * tokens * 4 * D
+    assert report["widen"].saved == 4 * tokens * 4 * D
     assert report["widen"].recomputed == report[FULL].recomputed - linear["widen"]
     # `narrow` is the dearest of the results that take T * N * D elements
-    assert report["budget"].kept == 4 * tokens * D
+    assert report["budget"].saved == 4 * tokens * D
     assert report["budget"].recomputed == report[FULL].recomputed - linear["narrow"]
-    assert report["everything"].kept > report[NONE].kept and report["everything"].recomputed == 0
-    assert "everything keeps more than no checkpoint does" in str(report)
+    assert report["everything"].saved > report[NONE].saved and report["everything"].recomputed == 0
+    assert "everything saves more than no checkpoint does" in str(report)
 
 
 def test_a_report_takes_a_policy_as_it_is():
@@ -273,7 +275,7 @@ def test_the_pitfall_of_keeping_everything():
         return segment, (torch.randn(512, 512, requires_grad=True),)
 
     report = policy_report(build, all=lambda f, x: lambda ctx, op, *a, **k: CheckpointPolicy.PREFER_SAVE)
-    assert report["all"].kept > report[NONE].kept == 2**20
+    assert report["all"].saved > report[NONE].saved == 2**20
 
 
 @BY_RESULT
@@ -297,7 +299,7 @@ def test_the_report_is_what_a_real_run_keeps_and_what_torchs_counter_counts(way)
             out = step()
         freed = {e.storage for e in trace.events if e.kind == "free"}
         alive = [e.storage for e in trace.events if e.kind == "alloc" and e.storage not in freed]
-        assert sum(trace.storages[i].nbytes for i in alive) - out.untyped_storage().nbytes() == row.kept, row
+        assert sum(trace.storages[i].nbytes for i in alive) - out.untyped_storage().nbytes() == row.saved, row
         assert flops(lambda: step().sum().backward()) - flops(lambda: model(x).sum().backward()) == row.recomputed
 
 
@@ -313,6 +315,6 @@ def test_a_module_that_checkpoints_selectively_can_be_copied_and_pickled():
     for policy in (by_op(aten.addmm.default), by_module(model, "widen", "narrow"), by_budget(9000, model, x)):
         model.context = selective(policy)
         for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-            twin.context.kept = 0
+            twin.context.saved = 0
             checkpoint(twin, x, use_reentrant=False, context_fn=twin.context).sum().backward()
-            assert twin.context.kept == (1 if policy.__class__.__name__ == "_ByIndex" else 2), policy
+            assert twin.context.saved == (1 if policy.__class__.__name__ == "_ByIndex" else 2), policy

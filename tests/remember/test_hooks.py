@@ -91,7 +91,7 @@ def test_requires_grad_says_nothing_of_storage_under_a_nonreentrant_checkpoint()
         step(model, mlp_input())
     for name in ("block_1.0", "block_1.1", "block_1.2", "block_2.0", "block_2.1", "block_2.2"):
         assert w[name].requires_grad is True
-        assert w[name].stored == 0
+        assert w[name].saved == 0
 
 
 def test_addition_needs_gradients_and_stores_nothing():
@@ -99,7 +99,7 @@ def test_addition_needs_gradients_and_stores_nothing():
     with watch(model) as w:
         model(torch.randn(4, 4, requires_grad=True)).sum().backward()
     assert w["Residual"].requires_grad is True
-    assert (w.stored, w["Residual"].backward) == (0, 1)
+    assert (w.saved, w["Residual"].backward) == (0, 1)
 
 
 @pytest.mark.parametrize("frozen", [True, False])
@@ -110,7 +110,7 @@ def test_frozen_layers_in_all_four_cases(frozen, input_needs_grad):
     with watch(layer) as w:
         layer(torch.randn(4, 16, requires_grad=input_needs_grad))
     assert w["Linear"].requires_grad is (not frozen or input_needs_grad)
-    assert w.stored == (0 if frozen else 4 * 16 * 4)  # dx needs the weight alone
+    assert w.saved == (0 if frozen else 4 * 16 * 4)  # dx needs the weight alone
 
 
 # ---- bytes -----------------------------------------------------------------------------------------------------------
@@ -129,24 +129,24 @@ def cnn() -> nn.Module:
     ],
 )
 @pytest.mark.parametrize("needs_grad", [True, False])
-def test_stored_equals_the_tests_own_saved_tensor_hooks(make, shape, needs_grad):
+def test_saved_equals_the_tests_own_saved_tensor_hooks(make, shape, needs_grad):
     model, x = make(), torch.randn(*shape, requires_grad=needs_grad)
     expected = saved_bytes(model, lambda: model(x))
     with watch(model) as w:
         out = model(x)
-    assert w.stored == expected > 0
-    assert sum(row.stored for row in w.rows) == expected
+    assert w.saved == expected > 0
+    assert sum(row.saved for row in w.rows) == expected
     del out
 
 
 @pytest.mark.parametrize("kind", ["reentrant", "nonreentrant"])
-def test_stored_and_recomputed_are_kept_apart(kind):
+def test_saved_and_recomputed_are_counted_apart(kind):
     model, x = MLP(kind), mlp_input()
     with watch(model) as w:
         step(model, x)
     relu, between = ROWS * 512 * 4, ROWS * 700 * 4
-    assert w["MLP"].stored == x.nbytes  # the segment's input, which the checkpoint keeps
-    assert w.stored == x.nbytes + between + relu  # and block_3's
+    assert w["MLP"].saved == x.nbytes  # the segment's input, which the checkpoint keeps
+    assert w.saved == x.nbytes + between + relu  # and block_3's
     assert w["block_1.1"].recomputed == w["block_2.1"].recomputed == relu
     assert w["block_2.0"].recomputed == between
     assert w.recomputed == relu + between + relu
@@ -162,15 +162,15 @@ def test_the_last_tensor_before_early_stop_is_counted():
     assert w["inner.1"].cut == 1
 
 
-def test_a_second_step_does_not_add_to_what_is_stored_at_once():
+def test_a_second_step_does_not_add_to_what_is_saved_at_once():
     model = MLP()
     batches = [mlp_input() for _ in range(3)]  # all alive, as in a data loader's list: autograd holds one at a time
     with watch(model) as w:
         step(model, batches[0])
-        once = w.stored
+        once = w.saved
         step(model, batches[1])
         step(model, batches[2])
-    assert w.stored == once
+    assert w.saved == once
     assert w["block_2"].forward == w["block_2"].backward == 3
 
 
@@ -179,8 +179,8 @@ def test_a_model_used_twice_in_one_graph_stores_twice():
     with watch(model) as w:
         model(model(x)).sum().backward()
     assert (w["0"].forward, w["0"].backward) == (2, 2)
-    assert w["0"].stored == x.nbytes  # its second input is tanh's output, and counted there
-    assert w["1"].stored == 2 * 4 * 8 * 4
+    assert w["0"].saved == x.nbytes  # its second input is tanh's output, and counted there
+    assert w["1"].saved == 2 * 4 * 8 * 4
 
 
 def test_what_other_hooks_leave_of_a_tensor_is_what_counts():
@@ -189,16 +189,16 @@ def test_what_other_hooks_leave_of_a_tensor_is_what_counts():
         expected = torch.autograd.grad(model(x).sum(), model[0].weight)
     with watch(model) as w, saved_tensors_hooks(lambda t: t.bfloat16(), lambda t: t.float()):
         out = model(x)
-    assert plain.stored == 3 * x.nbytes
-    assert w["1"].stored == w["2"].stored == x.nbytes // 2
+    assert plain.saved == 3 * x.nbytes
+    assert w["1"].saved == w["2"].saved == x.nbytes // 2
     grads = torch.autograd.grad(out.sum(), model[0].weight)
     torch.testing.assert_close(grads, expected, rtol=0.05, atol=0.05)
     with watch(model) as nothing, saved_tensors_hooks(lambda t: t.tolist(), torch.tensor):
         model(x).sum().backward()  # a list of numbers is no tensor
-    assert nothing.stored == 0
+    assert nothing.saved == 0
     with save_on_cpu(), watch(model) as w:
         model(x).sum().backward()
-    assert w.stored >= 3 * x.nbytes
+    assert w.saved >= 3 * x.nbytes
 
 
 def test_hooks_that_a_module_brings_along_work_too():
@@ -214,7 +214,7 @@ def test_hooks_that_a_module_brings_along_work_too():
     model, x = nn.Sequential(nn.Linear(8, 8), Halved()), torch.randn(4, 8)
     with watch(model) as w:
         model(x).sum().backward()
-    assert (w["0"].stored, w["1.inner"].stored) == (x.nbytes, x.nbytes // 2)
+    assert (w["0"].saved, w["1.inner"].saved) == (x.nbytes, x.nbytes // 2)
 
 
 def test_the_watch_itself_keeps_no_tensor_alive():
@@ -225,14 +225,14 @@ def test_the_watch_itself_keeps_no_tensor_alive():
         del out
         gc.collect()
         assert alive() is None
-    assert w.stored == 2 * 4 * 8 * 4
+    assert w.saved == 2 * 4 * 8 * 4
 
 
 def test_lazy_parameters_do_not_count_as_activations():
     model, x = nn.LazyLinear(16), torch.randn(4, 8, requires_grad=True)  # so that the weight is saved, too
     with watch(model) as w:
         model(x)
-    assert w.stored == x.nbytes
+    assert w.saved == x.nbytes
 
 
 # ---- calls and phases ------------------------------------------------------------------------------------------------
@@ -300,11 +300,11 @@ def test_modules_that_never_run_have_a_row():
         w["nowhere"]
 
 
-def test_without_gradients_nothing_is_stored():
+def test_without_gradients_nothing_is_saved():
     model = MLP()
     with watch(model) as w, torch.no_grad():
         model(torch.randn(2, 3000))
-    assert (w.stored, w["block_1.0"].requires_grad, w["block_1.0"].backward) == (0, False, 0)
+    assert (w.saved, w["block_1.0"].requires_grad, w["block_1.0"].backward) == (0, False, 0)
 
 
 @pytest.mark.parametrize("kind", ["none", "reentrant", "nonreentrant"])
@@ -370,7 +370,7 @@ def test_an_interrupt_that_is_caught_leaves_a_watch_that_still_works():
         model[1].error = None
         model(torch.randn(2, 4)).sum().backward()
     assert no_hooks(model)
-    assert (w["0"].forward, w["0"].backward, w["0"].stored) == (2, 1, 2 * 4 * 4)
+    assert (w["0"].forward, w["0"].backward, w["0"].saved) == (2, 1, 2 * 4 * 4)
 
 
 def test_an_error_in_recomputation_is_the_users_own():
@@ -442,7 +442,7 @@ def test_a_watch_on_a_part_sees_the_part():
     model = MLP()
     with watch(model.block_2) as part, watch(model) as whole:
         step(model, mlp_input())
-    assert part.stored == sum(whole[f"block_2{end}"].stored for end in ("", ".0", ".1", ".2"))
+    assert part.saved == sum(whole[f"block_2{end}"].saved for end in ("", ".0", ".1", ".2"))
     assert [c.module for c in part.log if c.phase == "forward"] == ["Sequential", "0", "1", "2"]
 
 
@@ -450,7 +450,7 @@ def test_watches_on_two_models():
     one, two = nn.Linear(8, 8), nn.Linear(8, 4)
     with watch(one) as a, watch(two) as b:
         two(one(torch.randn(2, 8))).sum().backward()
-    assert (a.stored, b.stored) == (2 * 8 * 4, 2 * 8 * 4)
+    assert (a.saved, b.saved) == (2 * 8 * 4, 2 * 8 * 4)
     assert (len(a.log), len(b.log)) == (2, 2)
 
 
@@ -472,7 +472,7 @@ def test_threads_share_one_log_and_do_not_mix_their_modules():
         assert len(outputs) == 4
         sum(out.sum() for out in outputs).backward()
     assert [(row.forward, row.backward) for row in w.rows] == [(4, 4)] * 3
-    assert w["0"].stored == w["1"].stored == 4 * 4 * 8 * 4
+    assert w["0"].saved == w["1"].saved == 4 * 4 * 8 * 4
 
 
 def test_inside_a_trace():
@@ -489,7 +489,7 @@ def test_a_table_in_text_and_html():
     with watch(model) as w:
         step(model, mlp_input())
     text = str(w)
-    assert text.splitlines()[0] == f"{w.stored:,} B stored in forward, {w.recomputed:,} B at once in recompute"
+    assert text.splitlines()[0] == f"{w.saved:,} B saved in forward, {w.recomputed:,} B at once in recompute"
     line = next(line for line in text.splitlines() if line.startswith("block_2.2"))
     assert line.split() == ["block_2.2", "Linear", "1", "1", "(1", "cut)", "1", "True", "0", "0"]
     assert ">block_2.2</td>" in w._repr_html_() and ">Linear</td>" in w._repr_html_()

@@ -7,7 +7,7 @@ from torch import nn
 import ckptlib as ck
 from ckptlib.cuda.gpus import preset
 from ckptlib.errors import CkptError
-from ckptlib.fitting.own_model import fits_own
+from ckptlib.fitting.fit import fits
 from ckptlib.planning.whole_step import WholeStep
 from ckptlib.remember.training_step import Training, handed_in
 
@@ -86,10 +86,10 @@ def test_planners_take_every_form_that_has_inputs(name):
 def test_an_optimizer_that_is_handed_in_is_counted():
     def build(batch, optimizer):
         model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(4)))
-        return Training(model, torch.randn(batch, 256), torch.sum, optimizer(model.parameters()) if optimizer else None)
+        return model, torch.randn(batch, 256), torch.sum, optimizer(model.parameters()) if optimizer else None
 
     def largest(optimizer):
-        return fits_own(lambda batch: build(batch, optimizer), 32 * 2**20, strategies=("none",))["none"]
+        return fits(lambda batch: build(batch, optimizer), 32 * 2**20, strategies=("none",))["none"]
 
     adam, plain = largest(None), largest(torch.optim.SGD)
     assert plain.batch > adam.batch > 0

@@ -9,8 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
-from .ending import die_with_parent, runs
-from .member import AGENT
+from .shutdown import die_with_parent, runs
+from .torchrun import AGENT
 
 
 def main(folder: Path, ranks: int, parent: int) -> None:

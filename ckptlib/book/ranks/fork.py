@@ -1,22 +1,23 @@
-"""How does a check start ranks? As copies of the process that it runs in, which have everything defined already."""
+"""How does a check start ranks? As copies of the process that it runs in, or as threads where there are no copies."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import select
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
-from .ending import LOOPBACK, RankError, die_with_parent
-from .threads import in_threads
+from .shutdown import LOOPBACK, RankError, die_with_parent
 
 
 def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list[Any]:
@@ -25,7 +26,7 @@ def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list
     A copy has everything that is defined here, so `fn` may be any function; but no GPU, and autograd's engine only if
     this process has no GPU either. Elsewhere than on Linux, threads of this process stand in for the copies.
     """
-    said = (_copies if sys.platform == "linux" else in_threads)(fn, ranks, seconds, _failed)
+    said = (_copies if sys.platform == "linux" else _threads)(fn, ranks, seconds)
     silent = [rank for rank, text in enumerate(said) if not text]
     if silent:
         raise RankError(
@@ -39,12 +40,13 @@ def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list
 
 
 def _failed(rank: int, error: BaseException) -> str:
+    """What a rank that raised says, as JSON; one that did not says {"found": answer}."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = f"rank {rank}: {type(error).__name__}: {error} (line {where.lineno}: {where.line})"
     return json.dumps({"raised": time.monotonic(), "error": text})
 
 
-def _copies(fn: Callable[[int], Any], ranks: int, seconds: float, failed: Callable) -> list[str]:
+def _copies(fn: Callable[[int], Any], ranks: int, seconds: float) -> list[str]:
     """What each copy says, as JSON; "" if it says nothing in time."""
     import torch.distributed  # noqa: F401 - collectives import both; better once than in every rank
     import torch.fx.experimental.symbolic_shapes  # noqa: F401
@@ -53,24 +55,24 @@ def _copies(fn: Callable[[int], Any], ranks: int, seconds: float, failed: Callab
     with _meeting_point() as store:
         try:
             for rank in range(ranks):
-                children.append(_fork(fn, rank, ranks, store, 0.6 * seconds, failed))
+                children.append(_fork(fn, rank, ranks, store, 0.6 * seconds))
             return [_read(fd, deadline) for _, fd in children]
         finally:
             for pid, fd in children:
-                with suppress(ProcessLookupError):
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 os.close(fd)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _meeting_point() -> Iterator[str]:
     """A file that ranks can open. It has no name any more, so that nothing is left even if we are killed."""
     with tempfile.TemporaryFile() as file:
         yield f"/proc/self/fd/{file.fileno()}"
 
 
-def _fork(fn: Callable, rank: int, ranks: int, store: str, seconds: float, failed: Callable) -> tuple[int, int]:
+def _fork(fn: Callable, rank: int, ranks: int, store: str, seconds: float) -> tuple[int, int]:
     parent, (reading, writing) = os.getpid(), os.pipe()
     pid = os.fork()
     if pid:
@@ -80,7 +82,7 @@ def _fork(fn: Callable, rank: int, ranks: int, store: str, seconds: float, faile
         die_with_parent(parent)
         said = json.dumps(_member(fn, rank, ranks, store, seconds))
     except BaseException as error:
-        said = failed(rank, error)
+        said = _failed(rank, error)
     finally:  # not through Python's exit: that is the parent's
         with open(writing, "w", encoding="utf-8") as file:
             file.write(said)
@@ -114,3 +116,63 @@ def _read(fd: int, deadline: float) -> str:
             return b"".join(pieces).decode()
         pieces.append(piece)
     return ""
+
+
+def _threads(fn: Callable[[int], Any], ranks: int, seconds: float) -> list[str]:
+    """What each rank says, where a process cannot be copied: as threads, of which one runs at a time.
+
+    Windows has no fork; on macOS, a copy cannot use everything that torch has started. Every rank begins with the
+    caller's random numbers, as a copy of the process would. A rank that hangs in a loop of its own cannot be ended: it
+    stays until the process does.
+    """
+    import torch
+    import torch.distributed as dist
+
+    from ...torch_internals import isolate_threads, processes_have_groups, threads_have_groups
+    from .store_group import Patience, StoreGroup, registered
+
+    class Turns(Patience):
+        running = threading.Lock()
+
+        @contextlib.contextmanager
+        def others(self) -> Iterator[None]:
+            mine = torch.get_rng_state()
+            self.running.release()
+            try:
+                yield
+            finally:
+                self.running.acquire()
+                torch.set_rng_state(mine)
+
+    said, store, ended, turns = [""] * ranks, dist.HashStore(), threading.Semaphore(0), Turns()
+    begin, limit = torch.get_rng_state(), timedelta(seconds=0.6 * seconds)
+
+    def member(rank: int) -> None:
+        with turns.running:
+            torch.set_rng_state(begin)
+            try:
+                dist.init_process_group(registered(), store=store, rank=rank, world_size=ranks, timeout=limit)
+                said[rank] = json.dumps({"found": fn(rank)})
+                dist.barrier()
+            except BaseException as error:
+                said[rank] = _failed(rank, error)
+                turns.stopped = True  # the others have lost their partner
+        ended.release()
+
+    StoreGroup.patience = turns
+    isolate_threads(True)  # every thread has groups of its own
+    threads_have_groups()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            for rank in range(ranks):
+                threading.Thread(target=member, args=(rank,), daemon=True).start()
+            deadline = time.monotonic() + seconds
+            for _ in range(ranks):
+                ended.acquire(timeout=max(0.0, deadline - time.monotonic()))
+    finally:
+        turns.stopped = True
+        StoreGroup.patience = Patience()
+        processes_have_groups()
+        isolate_threads(False)
+        torch.set_rng_state(begin)
+    return list(said)

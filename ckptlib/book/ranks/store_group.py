@@ -198,7 +198,7 @@ class StoreGroup(dist.ProcessGroup):
 
 
 def _fill(tensor: Tensor, values: Tensor) -> None:
-    """In place, and behind autograd's back, as every collective does it."""
+    """Write in place, unseen by autograd, as every collective does."""
     tensor.detach().copy_(values)
 
 

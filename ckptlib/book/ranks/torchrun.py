@@ -1,8 +1,12 @@
-"""How does a notebook start ranks with torchrun? Its function travels as source, and all files are in one folder."""
+"""How does a notebook start ranks with torchrun, and what does each rank do?
+
+The notebook's function travels as source, and all files are in one folder.
+"""
 
 from __future__ import annotations
 
 import ast
+import faulthandler
 import inspect
 import json
 import linecache
@@ -15,11 +19,12 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from ...errors import CkptError
-from .ending import LOOPBACK, RankError, end
+from .shutdown import LOOPBACK, RankError, die_with_parent, end
 
 HEADER = """\
 from ckptlib.book.ranks import answer, begin
@@ -34,6 +39,7 @@ from torch.nn import functional as F
 import ckptlib as ck
 """
 PREFIX = "ckptlib-ranks-"
+AGENT = "CKPTLIB_RANKS_AGENT"  # environment variable: the process that started this rank
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # the last two are for Windows
 _BY_TORCHRUN = (-signal.SIGTERM, 0xC000013A)  # codes of ranks that it ended because of another; the second on Windows
 LAST_LINES = 6  # of what a dead rank wrote
@@ -125,3 +131,37 @@ def _read(log: Path) -> str:
 
 def _tail(text: str) -> str:
     return "\n".join([line for line in text.splitlines() if line.strip()][-LAST_LINES:])
+
+
+# ---- in a rank ------------------------------------------------------------------------------------------------------
+def _folder() -> Path:
+    return Path(sys.argv[0]).parent
+
+
+def begin() -> None:
+    """The start of a rank's program, before anything that takes long: do not outlive torchrun, and say who we are."""
+    die_with_parent(int(os.environ[AGENT]))
+    (_folder() / f"{os.environ['RANK']}.pid").write_text(str(os.getpid()), encoding="utf-8")
+
+
+def answer(fn: Callable) -> None:
+    """The end of a rank's program: join the group, call `fn`, save its result, leave."""
+    import torch.distributed as dist
+
+    from .store_group import backend  # gloo, if torch has it
+
+    folder, rank, ranks = _folder(), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    asked = json.loads((folder / "arguments.json").read_text(encoding="utf-8"))
+    left = max(1, asked["until"] - time.time())
+    faulthandler.dump_traceback_later(0.9 * left)  # where it hangs, if it does
+    store, limit = dist.FileStore(str(folder / "store"), ranks), timedelta(seconds=left)
+    group: dict[str, Any] = {"rank": rank, "world_size": ranks, "timeout": limit}
+    dist.init_process_group(backend(), store=store, **group)
+    try:
+        found = json.dumps(fn(**asked["arguments"]))
+        dist.barrier()  # nobody leaves while another still waits for it
+    except BaseException:
+        (folder / f"{rank}.raised").touch()
+        raise
+    dist.destroy_process_group()
+    (folder / f"{rank}.json").write_text(found, encoding="utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,14 +24,24 @@ from ...torch_internals import (
     TorchDispatchMode,
     foreach_types,
     including_key,
+    name_of,
     privateuse1_name,
     take_away,
 )
 from ..gpus import DEFAULT, Gpu, preset
 from .autocast import Casts
 from .device_checks import OURS, UnknownOnCuda, below_autocast, register
-from .host_tensors import COPY, asks_for_overflow, copy_to, copying, is_host, run_on_host, runs_on_host
-from .optimizers import would_be_foreach
+from .host_tensors import (
+    COPY,
+    asks_for_overflow,
+    copy_to,
+    copying,
+    is_host,
+    mark_host,
+    run_on_host,
+    runs_on_host,
+    step_counters,
+)
 from .stand_ins import KERNELS
 
 __all__ = ["Cuda", "UnknownOnCuda", "as_cuda", "is_host"]
@@ -49,7 +60,7 @@ def as_cuda(gpu: str | Gpu = DEFAULT) -> Iterator[Cuda]:
 
 
 class Cuda(CalledDirectly, TorchDispatchMode):
-    """Stands below the tracer: runs what only CUDA can run, and keeps host tensors real."""
+    """A mode below the tracer. It runs the ops that only CUDA has, and keeps host tensors real."""
 
     def __init__(self, gpu: Gpu):
         super().__init__()
@@ -62,7 +73,7 @@ class Cuda(CalledDirectly, TorchDispatchMode):
         return is_host(t)
 
     def close(self) -> None:
-        self.unflip()  # what a step that raised left behind
+        self.unflip()  # for a step that raised before it could undo this
         self.casts.clear()
 
     def unflip(self) -> None:
@@ -95,7 +106,7 @@ def _mine() -> list[Cuda]:
 
 
 def _current() -> tuple[Gpu, Casts]:
-    """Of this thread, or of the newest context: the engine may lend a deep backward a thread of its own."""
+    """Those of this thread, or of the newest context, because the engine may run a deep backward in another thread."""
     cuda = (_mine() or _everywhere)[-1]
     return cuda.gpu, cuda.casts
 
@@ -158,7 +169,7 @@ def _clear_casts(original: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _visited() -> Iterator[None]:
-    """Let this thread's ops come by `as_cuda_paths`. Autograd hands the setting on to the threads of its backward."""
+    """Send this thread's ops through `device_checks`. Autograd passes the setting on to the threads of its backward."""
     device = privateuse1_name()
     before = torch.is_autocast_enabled(device)
     torch.set_autocast_enabled(device, True)
@@ -169,13 +180,27 @@ def _visited() -> Iterator[None]:
         torch.set_autocast_enabled(device, before)
 
 
-# --- optimizers -------------------------------------------------------------------------------------------------------
+# --- optimizers: on CUDA most update all parameters in one call, by default; on a CPU none does ---------------------
+
+
+def _would_be_foreach(optimizer: torch.optim.Optimizer, group: dict) -> bool:
+    """torch/optim/optimizer.py `_default_to_fused_or_foreach`: CUDA's default unless foreach or fused is passed."""
+    if group.get("foreach", False) is not None or group.get("fused") is not None or group.get("differentiable"):
+        return False
+    kinds = [kind for kind in type(optimizer).__mro__ if kind not in (torch.optim.Optimizer, object)]
+    if not any(hasattr(sys.modules[kind.__module__], name_of("uses_foreach_by_default")) for kind in kinds):
+        return False  # Adafactor, Muon, SparseAdam and LBFGS never ask
+    if isinstance(optimizer, torch.optim.Adam) and isinstance(group["lr"], Tensor) and not group["capturable"]:
+        return False
+    return all(type(p) in (Tensor, torch.nn.Parameter, FakeTensor) for p in group["params"])
 
 
 def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
     for cuda in _mine()[-1:]:
+        for counter in step_counters(optimizer):
+            mark_host(counter)  # of an optimizer that was there before the context
         for group in optimizer.param_groups:
-            if would_be_foreach(optimizer, group):
+            if _would_be_foreach(optimizer, group):
                 group["foreach"] = True
                 cuda.flipped.append(group)
 

@@ -16,9 +16,9 @@ from torch.nn import functional as F
 
 from ...torch_internals import attention_priorities
 from ..gpus import Gpu
+from ..hidden_memory.allocations import HALVES
 
 aten = torch.ops.aten
-HALVES = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)

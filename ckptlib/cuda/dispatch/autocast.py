@@ -39,14 +39,14 @@ LISTED = frozenset([*LOWER, *FLOAT, *FLOAT_OUT, *FLOAT_APPENDED, *WIDEST, *BANNE
 
 
 class Casts:
-    """One thread's casts. Those of weights are kept until the outermost region ends, as on CUDA: that is memory too."""
+    """One thread's casts. Those of weights are cached until the outermost region ends, as on CUDA."""
 
     def __init__(self) -> None:
-        self._kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._cache: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._done = 0  # ops under way whose arguments have been cast: what they call is not cast again
 
     def clear(self) -> None:
-        self._kept.clear()
+        self._cache.clear()
 
     def dtype(self) -> torch.dtype | None:
         """Of the autocast region we are in; None outside. Both devices count: our CPU stands for CUDA."""
@@ -72,10 +72,10 @@ class Casts:
         is_weight = x.dtype is torch.float32 and x.requires_grad and x.is_leaf and not is_view(x)
         if not (is_weight and dtype is self.dtype() and torch.is_autocast_cache_enabled()):
             return x.to(dtype)
-        if x not in self._kept:
+        if x not in self._cache:
             with torch.enable_grad():  # so that a cast first made under no_grad can still be trained through
-                self._kept[x] = x.to(dtype)
-        return self._kept[x]
+                self._cache[x] = x.to(dtype)
+        return self._cache[x]
 
 
 def is_eligible(x: Any) -> bool:
@@ -93,14 +93,14 @@ def recast(name: str, casts: Casts, low: torch.dtype, args: tuple, kw: dict, op:
         if name in FLOAT_OUT and not is_eligible(args[0]):
             return args, kw
         defaults = _NORM_DEFAULTS.get(name, {})
-        given = defaults | dict(zip((a.name for a in schema(op).arguments[1:]), args[1:], strict=False)) | kw
-        if given.get("dtype") is None:
-            given["dtype"] = torch.float32 if is_eligible(args[0]) else args[0].dtype
-        return args[:1], given
+        named_arguments = defaults | dict(zip((a.name for a in schema(op).arguments[1:]), args[1:], strict=False)) | kw
+        if named_arguments.get("dtype") is None:
+            named_arguments["dtype"] = torch.float32 if is_eligible(args[0]) else args[0].dtype
+        return args[:1], named_arguments
     to = low if name in LOWER else torch.float32 if name in FLOAT else _widest((args, kw), low)
     # Last argument first: the order in which GCC evaluates them, and so in which CUDA's copies are allocated.
-    named = {key: casts.cast(value, to) for key, value in reversed(kw.items())}
-    return tuple(casts.cast(x, to) for x in reversed(args))[::-1], named
+    keywords = {key: casts.cast(value, to) for key, value in reversed(kw.items())}
+    return tuple(casts.cast(x, to) for x in reversed(args))[::-1], keywords
 
 
 def _widest(x: Any, low: torch.dtype) -> torch.dtype:

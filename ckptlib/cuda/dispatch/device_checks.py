@@ -1,8 +1,8 @@
 """Where does torch ask "is this a CUDA tensor?" before it picks its ops? Those functions, with CUDA's answer.
 
-`F.dropout`, `F.linear` and the like are no kernels: they are C++ functions that choose kernels, some of them by device.
+`F.dropout`, `F.linear` and the like are not kernels. They are C++ functions that choose kernels, some by device.
 We put ourselves before them at a dispatch key that a thread visits only if asked to, AutocastPrivateUse1. It is above
-autograd, so every spelling in Python and every call from C++ comes by. Other threads never do.
+autograd, so every spelling in Python and every call from C++ passes through it. Other threads never do.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ...torch_internals import (
     suggest_memory_format,
 )
 from ..gpus import Gpu
+from ..hidden_memory.allocations import HALVES
 from .attention_choice import Attention, attention
 from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
 
@@ -35,17 +36,16 @@ OURS = DispatchKey.AutocastPrivateUse1
 BELOW_AUTOCAST = keys_after(DispatchKey.AutocastCPU)
 _CPUS = DispatchKeySet(DispatchKey.AutocastCPU)
 _BOTH = _CPUS.add(OURS)
-HALVES = (torch.float16, torch.bfloat16)
 Path = Callable[..., Any]  # (gpu, the op as torch has it, *its arguments) -> its result
 Current = Callable[[], tuple[Gpu, Casts]]
 
 
 class UnknownOnCuda(UserWarning):
-    """CUDA would run something whose memory nobody but the library's vendor knows."""
+    """CUDA would run something whose memory only the vendor of the library knows."""
 
 
 def register(current: Current) -> list[torch.library.Library]:
-    """Put every path in its place; `current()` tells the calling thread's GPU and casts. `take_away` removes them."""
+    """Put every path in its place; `current()` returns the calling thread's GPU and casts. `take_away` removes them."""
     fallback, library = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     fallback.fallback(torch.library.fallthrough_kernel, KEY)
     for name in LISTED.union(_cast_on_cpu(), PATHS):
@@ -55,7 +55,7 @@ def register(current: Current) -> list[torch.library.Library]:
 
 @functools.cache
 def _cast_on_cpu() -> frozenset[str]:
-    """Ops in the lists of torch.autocast("cpu"): they come by so that those lists do not apply."""
+    """Ops in the lists of torch.autocast("cpu"): they pass through here so that those lists do not apply."""
     names = (n for n in op_names() if n.startswith("aten::"))
     return frozenset(n[6:] for n in names if has_kernel(n, "AutocastCPU"))
 
@@ -88,7 +88,7 @@ def _op(name: str) -> Any:
 
 
 def below_autocast() -> Any:
-    """A context for the inside of a kernel: nothing is cast there, and nothing comes by here."""
+    """A context for the inside of a kernel: nothing is cast there, and nothing passes through here."""
     return excluding_keys(_BOTH)
 
 
@@ -134,9 +134,9 @@ def _batch_norm(
     var: Tensor | None, training: bool, momentum: float, eps: float, cudnn: bool,
 ) -> Tensor:  # fmt: skip
     """Normalization.cpp `_select_batch_norm_backend`: cuDNN's, but not for bfloat16, rows of features, or no weight."""
-    given = [t for t in (weight, bias, mean, var) if t is not None]
-    fits = weight is not None and bias is not None and len(given) in (2, 4) and (len(given) == 4 or training)
-    dtypes = {t.dtype for t in given}
+    passed = [t for t in (weight, bias, mean, var) if t is not None]
+    fits = weight is not None and bias is not None and len(passed) in (2, 4) and (len(passed) == 4 or training)
+    dtypes = {t.dtype for t in passed}
     fits = fits and (dtypes == {x.dtype} or (x.dtype is torch.float16 and dtypes == {torch.float32}))
     fits = fits and x.dim() >= 3 and x.dtype is not torch.bfloat16 and not (x.dtype in HALVES and dtypes == {x.dtype})
     if not (fits and 0 < x.numel() < 2**31 - 1 and x.shape[0] <= (880801 if training else 65535)):

@@ -1,7 +1,7 @@
 """Which tensors would stay in the host's memory, were the program on a GPU? An optimizer's step counters, mostly.
 
 On a CPU every tensor's device says "cpu", so what stands for the host has to be remembered. It is remembered by
-storage: views of a host tensor are on the host too.
+storage, so views of a host tensor are on the host as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ...torch_internals import storage_address, unset_fake_temporarily, without_dispatch_modes
-from ...tracing.callers import caller_module
+from ...tracing.call_stack import caller_module
 from ...tracing.storages import tensors_in
 
 _MADE_OF_NUMBERS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
@@ -44,6 +44,13 @@ def mark_host(t: Tensor) -> Tensor:
     storage = t.untyped_storage()
     _host[storage_address(storage)] = StorageWeakRef(storage)
     return t
+
+
+def step_counters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    """Those that torch.optim keeps in the host's memory, as it does unless it is asked for another way."""
+    groups = [g for g in optimizer.param_groups if not (g.get("capturable") or g.get("fused"))]
+    found = [optimizer.state.get(p, {}).get("step") for group in groups for p in group["params"]]
+    return [t for t in found if isinstance(t, Tensor)]
 
 
 _copying = threading.local()
@@ -85,7 +92,7 @@ def runs_on_host(func: Any, args: tuple, kwargs: dict) -> bool:
 
 
 def run_on_host(func: Callable, args: tuple, kwargs: dict) -> Any:
-    """Run for real, even under FakeTensorMode, so that `.item()` has an answer; what comes out is on the host too."""
+    """Run for real, even under FakeTensorMode, so that `.item()` has an answer. The results are on the host as well."""
     with unset_fake_temporarily():
         out = func(*args, **kwargs)
     for t in tensors_in(out):

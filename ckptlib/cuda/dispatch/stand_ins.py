@@ -1,6 +1,6 @@
 """How does a CPU run an op only CUDA has, or one whose outputs differ on CUDA? Stand-ins with CUDA's outputs.
 
-They run below autograd and below the tracer, so what they allocate in passing is nobody's business; what they return
+They run below autograd and below the tracer, so what they allocate on the way is not counted. What they return
 has the shapes, dtypes and strides of CUDA's kernels (torch/_meta_registrations.py, and the .cu files named below).
 """
 
@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..gpus import Gpu
+from ..hidden_memory.allocations import HALVES
 from .host_tensors import host_scalar
 
 aten = torch.ops.aten
-HALVES = (torch.float16, torch.bfloat16)
 _forward = aten._scaled_dot_product_flash_attention_for_cpu
 _backward = aten._scaled_dot_product_flash_attention_for_cpu_backward
 Kernel = Callable[..., Any]

@@ -1,1 +1,1 @@
-"""What do CUDA kernels allocate that no dispatcher sees?"""
+"""What do CUDA kernels allocate that no tensor shows?"""

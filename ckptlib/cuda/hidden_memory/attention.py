@@ -1,4 +1,4 @@
-"""What does fused attention hold on CUDA, besides what it saves? Rules for each kernel that a GPU may choose.
+"""How much hidden memory does fused attention have on CUDA? Rules for each kernel that a GPU may choose.
 
 Paths are inside pytorch/pytorch, aten/src/ATen/native/transformers/cuda. Shapes are (N, H, T, D): batch, heads, tokens,
 features of a head; S tokens on the key side. FlashAttention 2 as in torch >= 2.2, efficient attention as in >= 2.1.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .vocabulary import HALVES, NOTHING, Held, ceil_div, copies, round_up
+from .allocations import HALVES, NOTHING, HiddenMemory, ceil_div, copies, round_up
 
 CUDNN = "cuDNN's attention takes a workspace that depends on the engine it picks"
 
 
-def flash(op: Op, gpu: Gpu) -> Held:
+def flash(op: Op, gpu: Gpu) -> HiddenMemory:
     """flash_attn/flash_api.cpp `mha_fwd`: partial outputs, if the keys are split."""
     q, k = op.args[:2]
-    return Held(after=_split_buffers(q, k, gpu)) if q.numel and k.numel else NOTHING
+    return HiddenMemory(after=_split_buffers(q, k, gpu)) if q.numel and k.numel else NOTHING
 
 
-def flash_backward(op: Op, gpu: Gpu) -> Held:
+def flash_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """flash_api.cpp `mha_bwd`: softmax_d and a float accumulator for dq; grouped queries expand dk and dv."""
     dy, q, k, _, out = op.args[:5]
     if not q.numel or not k.numel:
@@ -29,18 +29,18 @@ def flash_backward(op: Op, gpu: Gpu) -> Held:
     after: tuple[int, ...] = (n * h * rows * 4, n * rows * h * columns * 4)
     if k.shape[1] != h:  # dk and dv of every query head, summed afterwards
         after += (n * k.shape[2] * h * round_up(d, 8) * q.dtype.itemsize,) * 2
-    return Held(copies(_by_token(dy), _by_token(out)), after)
+    return HiddenMemory(copies(_by_token(dy), _by_token(out)), after)
 
 
-def efficient(op: Op, gpu: Gpu) -> Held:
+def efficient(op: Op, gpu: Gpu) -> HiddenMemory:
     """attention.cu `_efficient_attention_forward`: wide heads need a float output besides the half one."""
     q, _, v = op.args[:3]
     n, h, t, d = q.shape
     wide = q.dtype in HALVES and max(d, v.shape[3]) > 128
-    return Held(after=(n * t * h * v.shape[3] * 4,)) if wide and q.numel else NOTHING
+    return HiddenMemory(after=(n * t * h * v.shape[3] * 4,)) if wide and q.numel else NOTHING
 
 
-def efficient_backward(op: Op, gpu: Gpu) -> Held:
+def efficient_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """attention_backward.cu `_efficient_attention_backward`: delta, and accumulators by blocks."""
     dy, q, k, v = op.args[:4]
     if not q.numel or not k.numel:
@@ -50,7 +50,7 @@ def efficient_backward(op: Op, gpu: Gpu) -> Held:
     passing = 0 if q.dtype in HALVES else product + n * h * t * 4
     # the product is freed before the workspace is allocated: only the larger of the two is ever held
     workspace = max(passing, _efficient_workspace(q, k, v, gpu))
-    return Held(copies(_by_token(dy)), (n * h * t * 4, workspace))
+    return HiddenMemory(copies(_by_token(dy)), (n * h * t * 4, workspace))
 
 
 def _split_buffers(q: TensorMeta, k: TensorMeta, gpu: Gpu) -> tuple[int, ...]:

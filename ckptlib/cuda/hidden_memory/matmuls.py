@@ -1,6 +1,6 @@
 """Which ops make CUDA's matrix libraries allocate, and when do they copy a factor first?
 
-Paths are inside pytorch/pytorch, aten/src/ATen/native/cuda unless said. Inside one op the order is: output, copies of
+Paths are inside pytorch/pytorch, aten/src/ATen/native/cuda by default. Inside one op the order is: output, copies of
 factors, cuBLASLt's workspace, cuBLAS's if the handle is new (from torch 2.9 on cuBLAS's before cuBLASLt's).
 """
 
@@ -10,7 +10,7 @@ import torch
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .vocabulary import HALVES, NOTHING, Held, is_contiguous, is_dense
+from .allocations import HALVES, NOTHING, HiddenMemory, is_contiguous, is_dense
 
 MATRIX_PRODUCTS = {  # op -> where its two factors begin; all of them ask for the thread's cuBLAS handle
     "aten.mm.default": 0,
@@ -67,14 +67,16 @@ def _factors(op: Op) -> tuple[TensorMeta, ...]:
     return factors if all(t.stride for t in factors) else ()
 
 
-def matrix_product(op: Op, gpu: Gpu) -> Held:
+def matrix_product(op: Op, gpu: Gpu) -> HiddenMemory:
     """cuBlasCommonArgs.h: a factor neither row- nor column-major is copied, as the expanded gradient of a sum is."""
     if any(t.shape and not t.stride for t in op.args if isinstance(t, TensorMeta)):  # sparse
-        return Held(unknown=CUSPARSE)
+        return HiddenMemory(unknown=CUSPARSE)
     if not uses_cublas(op):
         return NOTHING
     a, b = _factors(op)
-    return Held(after=tuple(t.nbytes for t in (b, a) if not _is_major(t)))  # a row-major result is (b'a')', so b first
+    return HiddenMemory(
+        after=tuple(t.nbytes for t in (b, a) if not _is_major(t))
+    )  # a row-major result is (b'a')', so b first
 
 
 def _is_major(t: TensorMeta) -> bool:
@@ -82,13 +84,13 @@ def _is_major(t: TensorMeta) -> bool:
     return is_dense(t) or (down == 1 and across >= max(1, rows)) or (across == 1 and down >= max(1, columns))
 
 
-def batched_product(op: Op, gpu: Gpu) -> Held:
+def batched_product(op: Op, gpu: Gpu) -> HiddenMemory:
     """Blas.cpp `prepare_batch_matrix_for_cublas`: copies a batch of matrices that are neither row- nor column-major."""
     if not uses_cublas(op):
         return NOTHING
     a, b = _factors(op)
     pair = (a, b) if b.shape[2] == 1 else (b, a)
-    return Held(after=tuple(t.nbytes for t in pair if not _are_major(t)))
+    return HiddenMemory(after=tuple(t.nbytes for t in pair if not _are_major(t)))
 
 
 def _are_major(t: TensorMeta) -> bool:

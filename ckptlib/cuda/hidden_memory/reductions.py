@@ -1,4 +1,4 @@
-"""How much memory does a CUDA reduction hold while it adds up?
+"""How much hidden memory does a CUDA reduction have while it adds up?
 
 A sum over many rows is shared out among blocks of threads that cannot talk to each other: each writes its partial
 sums to a buffer, and the last to finish adds the buffer up. The buffer is allocated after the result, together with
@@ -17,7 +17,7 @@ import torch
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .vocabulary import HALVES, accumulated, ceil_div
+from .allocations import HALVES, accumulated, ceil_div
 
 WARP = 32
 INT32_MAX = 2**31 - 1

@@ -13,8 +13,10 @@ from ...planning.costs import Costs
 from ...planning.known_schedules import sequential, sqrt, store_all
 from ...planning.optimal import optimal, pareto, smallest_budget
 from ...planning.schedule import FORWARDS, KEEP_ALL, Schedule
-from .. import schedules
-from ..styles import Drawing, size
+from ...units import size
+from .. import schedules, tradeoffs
+from ..styles import Drawing
+from ._panel import look
 
 STEPS = 40  # budgets on the slider
 
@@ -40,13 +42,8 @@ def curves(costs: Costs) -> dict[str, list[tuple[int, float]]]:
     return {
         "planned": [(nbytes, time / plain) for nbytes, time in pareto(costs)],
         "√n segments": [(root.peak, root.time / plain)],
-        "checkpoint_sequential": _lower_left([(cost.peak, cost.time / plain) for cost in torchs]),
+        "checkpoint_sequential": tradeoffs.unbeaten((cost.peak, cost.time / plain) for cost in torchs),
     }
-
-
-def _lower_left(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """The points that no other beats in both."""
-    return [p for p in sorted(set(points)) if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in points)]
 
 
 def _plain(costs: Costs) -> float:
@@ -70,7 +67,7 @@ def place_figure(costs: Costs, budget: int) -> Drawing:
     """The plan's point among all plans, √n and `checkpoint_sequential`."""
     cost = planned(costs, budget).cost(costs)
     here = {"this budget": [(cost.peak, cost.time / _plain(costs))]}
-    return schedules.pareto(curves(costs) | here, time="work (steps that repeat nothing)")
+    return tradeoffs.pareto(curves(costs) | here, time="work (steps that repeat nothing)")
 
 
 def in_words(costs: Costs, budget: int) -> str:
@@ -93,11 +90,8 @@ def in_words(costs: Costs, budget: int) -> str:
 def budget_explorer(chains: Mapping[str, Costs]) -> widgets.VBox:
     """Choose a chain, move the budget, see what is kept and what is run again. `chains` is {name: its costs}."""
     first = next(iter(chains.values()))
-    look = {"style": {"description_width": "initial"}}
-    choice = widgets.Dropdown(options=list(chains), description="chain", **look)
-    slider = widgets.SelectionSlider(
-        options=_options(first), description="budget", layout=widgets.Layout(width="560px"), **look
-    )
+    choice = widgets.Dropdown(options=list(chains), description="chain", **look(300))
+    slider = widgets.SelectionSlider(options=_options(first), description="budget", **look(560))
     slider.index = len(slider.options) // 3
     plan, place, words = widgets.HTML(), widgets.HTML(), widgets.HTML()
 

@@ -15,8 +15,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from ...recompute.checkpoint import checkpoint
 from ...remember.hooks import watch
 from ...torch_internals import current_graph_task
+from ...units import KiB, size
 from .. import styles
 from ..styles import Drawing
+from ._panel import look, panel
 
 PLAIN, OWN, JOINED = "no checkpoint", "a checkpoint of its own", "in the checkpoint of the block before"
 BLOCKS, ROWS, FEATURES = 4, 64, 64
@@ -24,17 +26,17 @@ PITCH = 0.21  # inches from bar to bar
 
 
 class Seen(NamedTuple):
-    """What one training step kept and ran, measured; tensors are called x1, h1, g1, x2 and so on."""
+    """What one training step saved and ran, measured; tensors are called x1, h1, g1, x2 and so on."""
 
     nbytes: dict[str, int]  # of every tensor that a plain run saves
-    kept: set[str]  # those that autograd keeps after the forward pass
+    saved: set[str]  # those that are saved after the forward pass
     checkpoints: set[str]  # those of them that are a segment's input
     runs: list[int]  # how often each block ran
-    recomputed: int  # bytes of the segment that is held at once, its input included; of the largest
+    recomputed: int  # bytes that the largest segment saves in backward, its input included
 
     @property
-    def kept_nbytes(self) -> int:
-        return sum(self.nbytes[name] for name in self.kept)
+    def saved_nbytes(self) -> int:
+        return sum(self.nbytes[name] for name in self.saved)
 
 
 def segments(choice: Sequence[str]) -> list[tuple[list[int], bool]]:
@@ -62,12 +64,12 @@ def seen(choice: tuple[str, ...]) -> Seen:
     with torch.random.fork_rng(devices=[]):
         parts, x = [_block() for _ in choice], torch.randn(ROWS, FEATURES, requires_grad=True)
     model = nn.Sequential(*parts)
-    names, held = {x.data_ptr(): "x1"}, [x]
+    names, alive = {x.data_ptr(): "x1"}, [x]
 
     def name(label: str) -> Callable[[nn.Module, tuple, Tensor], None]:
         def hook(module: nn.Module, args: tuple, out: Tensor) -> None:
             if current_graph_task() == -1:  # not again, in the recomputation
-                held.append(out)  # as long as it is alive, its address is its own
+                alive.append(out)  # as long as it is alive, its address is its own
                 names[out.data_ptr()] = label
 
         return hook
@@ -89,11 +91,11 @@ def seen(choice: tuple[str, ...]) -> Seen:
             if checkpointed:
                 checkpoints.add(f"x{blocks[0] + 1}")
             y = checkpoint(segment, y, use_reentrant=False, early_stop=False) if checkpointed else segment(y)
-        kept = {names[address] for address in asked if address in names}
+        saved = {names[address] for address in asked if address in names}
         y.sum().backward()
     sizes = {f"{letter}{i}": t for i in range(1, len(choice) + 1) for letter, t in _sizes().items()}
     runs = [watched[str(i)].forward + watched[str(i)].recompute for i in range(len(choice))]
-    return Seen(sizes, kept, checkpoints & kept, runs, watched.recomputed)
+    return Seen(sizes, saved, checkpoints & saved, runs, watched.recomputed)
 
 
 def _sizes() -> dict[str, int]:
@@ -102,24 +104,24 @@ def _sizes() -> dict[str, int]:
 
 @styles.style()
 def checkpoint_figure(choice: Sequence[str]) -> Drawing:
-    """One bar for each tensor that a plain run saves: kept, kept as a checkpoint, or gone; and each block's runs."""
+    """One bar for each tensor that a plain run saves: saved, saved as a checkpoint, or gone; and each block's runs."""
     found = seen(tuple(choice))
     height = len(found.nbytes) * PITCH
     figure, paper = styles.sheet(height + 0.8)
-    entries = [("activation", "kept"), ("input", "kept, as a checkpoint"), ("free", "gone: recomputed in backward")]
+    entries = [("activation", "saved"), ("input", "saved, as a checkpoint"), ("free", "gone: recomputed in backward")]
     styles.draw_key(paper, height + 0.75, styles.key(entries))
     ax = styles.axes_at(figure, 0.6, 0.45, 4.6, height)
     labels = list(found.nbytes)
-    largest = max(found.nbytes.values()) / 1024
+    largest = max(found.nbytes.values()) / KiB
     ax.set(xlim=(0, largest * 1.02), ylim=(len(labels) - 0.5, -0.5), xlabel="KiB, after the forward pass")
     ax.set(yticks=range(len(labels)), yticklabels=labels)
     ax.tick_params(axis="y", length=0)
     boxes: dict[str, list] = {}
     for y, label in enumerate(labels):
-        look = "free" if label not in found.kept else "input" if label in found.checkpoints else "activation"
-        boxes.setdefault(look, []).append((0, y - 0.38, found.nbytes[label] / 1024, y + 0.38))
-    for look, corners in boxes.items():
-        styles.fill(ax, look, styles.boxes(*corners), zorder=3)
+        category = "free" if label not in found.saved else "input" if label in found.checkpoints else "activation"
+        boxes.setdefault(category, []).append((0, y - 0.38, found.nbytes[label] / KiB, y + 0.38))
+    for category, corners in boxes.items():
+        styles.fill(ax, category, styles.boxes(*corners), zorder=3)
     checkpointed = [blocks for blocks, on in segments(choice) if on]
     segment_of = {i: n for n, blocks in enumerate(checkpointed, 1) for i in blocks}
     for i, runs in enumerate(found.runs):
@@ -132,33 +134,28 @@ def checkpoint_figure(choice: Sequence[str]) -> Drawing:
 
 
 def in_words(choice: Sequence[str]) -> str:
-    """What is kept after forward, what a segment holds in backward, and what that costs in runs."""
+    """What is saved after forward, what a segment saves in backward, and what that costs in runs."""
     found = seen(tuple(choice))
-    total, size = sum(found.nbytes.values()), styles.size
-    held = f"a segment holds up to {size(found.recomputed)} in backward" if found.recomputed else "nothing runs again"
+    total = sum(found.nbytes.values())
+    again = f"a segment saves up to {size(found.recomputed)} in backward" if found.recomputed else "nothing runs again"
     alone = any(here == JOINED and before == PLAIN for before, here in pairwise(choice))
     refused = " A block cannot join one without a checkpoint: it begins its own." if alone else ""
     return (
-        f"{size(found.kept_nbytes)} of {size(total)} are kept after the forward pass; {held}; "
+        f"{size(found.saved_nbytes)} of {size(total)} are saved after the forward pass; {again}; "
         f"the {len(found.runs)} blocks run {sum(found.runs)} times.{refused}"
     )
 
 
 def checkpoint_explorer() -> widgets.VBox:
     """Make each of four blocks plain, checkpointed or joined to the last; see which saved tensors disappear."""
-    look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="360px")}
     knobs = []
     for i in range(BLOCKS):
         options = [PLAIN, OWN, JOINED][: 3 if i else 2]
         start = JOINED if i % 2 else OWN
-        knobs.append(widgets.Dropdown(options=options, value=start, description=f"block {i + 1}", **look))
-    figure, words = widgets.HTML(), widgets.HTML()
+        knobs.append(widgets.Dropdown(options=options, value=start, description=f"block {i + 1}", **look()))
 
-    def draw(_: object = None) -> None:
-        choice = [knob.value for knob in knobs]
-        figure.value, words.value = checkpoint_figure(choice).svg(), in_words(choice)
+    def draw() -> tuple[str, str]:
+        drawn = checkpoint_figure([knob.value for knob in knobs])
+        return drawn.svg(), drawn.alt
 
-    for knob in knobs:
-        knob.observe(draw, names="value")
-    draw()
-    return widgets.VBox([widgets.HBox(knobs[:2]), widgets.HBox(knobs[2:]), figure, words])
+    return panel([knobs[:2], knobs[2:]], draw)

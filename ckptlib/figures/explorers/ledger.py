@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from ..measurements import ledger_bars
+from ..bars import ledger_bars
 from ..styles import Drawing
+from ._panel import look, panel
 
 STATES = {"SGD": 0, "SGD with momentum": 1, "AdamW": 2}  # numbers kept for each parameter between steps
 BATCHES = [2**p for p in range(13)]
@@ -15,7 +16,7 @@ WIDTHS = [2**p for p in range(5, 12)]
 def predicted_ledger(batch: int, depth: int, width: int = 256, optimizer: str = "AdamW") -> dict[str, int]:
     """Bytes by purpose of a training step of `depth` times (Linear, ReLU) in float32, by hand: nothing is run.
 
-    x: (batch, width). Each pair keeps one tensor of the size of x: ReLU's output, which is the next Linear's input.
+    x: (batch, width). Each pair saves one tensor of the size of x: ReLU's output, which is the next Linear's input.
     """
     parameter = 4 * depth * (width * width + width)
     counters = 4 * 2 * depth if optimizer == "AdamW" else 0  # AdamW counts its steps in each weight's and bias's state
@@ -49,22 +50,16 @@ def in_words(batch: int, depth: int, width: int = 256, optimizer: str = "AdamW")
 
 def ledger_explorer() -> widgets.VBox:
     """Move batch, depth, width and optimizer; see how a training step's memory changes, category by category."""
-    look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="360px")}
     knobs = {
-        "batch": widgets.SelectionSlider(options=BATCHES, value=64, description="batch (rows)", **look),
-        "depth": widgets.IntSlider(8, min=1, max=24, description="depth (layers)", **look),
-        "width": widgets.SelectionSlider(options=WIDTHS, value=256, description="width (features)", **look),
-        "optimizer": widgets.Dropdown(options=list(STATES), value="AdamW", description="optimizer", **look),
+        "batch": widgets.SelectionSlider(options=BATCHES, value=64, description="batch (rows)", **look()),
+        "depth": widgets.IntSlider(8, min=1, max=24, description="depth (layers)", **look()),
+        "width": widgets.SelectionSlider(options=WIDTHS, value=256, description="width (features)", **look()),
+        "optimizer": widgets.Dropdown(options=list(STATES), value="AdamW", description="optimizer", **look()),
     }
-    figure, words = widgets.HTML(), widgets.HTML()
 
-    def draw(_: object = None) -> None:
+    def draw() -> tuple[str, str]:
         chosen = {name: knob.value for name, knob in knobs.items()}
-        figure.value = ledger_figure(**chosen).svg()
-        words.value = in_words(**chosen)
+        return ledger_figure(**chosen).svg(), in_words(**chosen)
 
-    for knob in knobs.values():
-        knob.observe(draw, names="value")
-    draw()
-    rows = list(knobs.values())
-    return widgets.VBox([widgets.HBox(rows[:2]), widgets.HBox(rows[2:]), figure, words])
+    row = list(knobs.values())
+    return panel([row[:2], row[2:]], draw)

@@ -1,4 +1,4 @@
-"""What do fewer bytes cost? Saved tensors kept, in fewer bits, or on disk; bytes against the gradient's error."""
+"""What do fewer bytes cost? Saved tensors unchanged, in fewer bits, or on disk; bytes against gradient errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import torch
 from torch import nn
 
 from ...recompute.packing import Packing, compress, gradient_error, offload
+from ...units import KiB, size
 from .. import styles
 from ..styles import LOOKS, WIDTH, Drawing
+from ._panel import look, panel
 
-WAYS = {"keep as it is": "", "bf16": "bf16", "int8": "int8", "host memory": "cpu", "disk": "disk"}
+WAYS = {"unchanged": "", "bf16": "bf16", "int8": "int8", "host memory": "cpu", "disk": "disk"}
 FUNCTIONS = {"ReLU": nn.ReLU, "GELU": nn.GELU, "tanh": nn.Tanh}
 ROWS, FEATURES, DEEPEST = 128, 64, 16
 
@@ -25,7 +27,7 @@ class Packed(NamedTuple):
     """One step of `depth` times (Linear, activation function), measured."""
 
     saved: int  # bytes, parameters left out
-    kept: int
+    on_device: int
     moved_out: int
     moved_in: int
     errors: tuple[float, ...]  # of each layer's weight gradient, relative, the input's layer first
@@ -50,14 +52,14 @@ def packed(way: str, depth: int, function: str) -> Packed:
     errors = tuple(float(f"{error:.1e}") for error in found.relative.values())
     if not to:
         return Packed(packing.saved, packing.saved, 0, 0, errors)
-    return Packed(packing.saved, packing.kept, packing.moved_out, packing.moved_in, errors)
+    return Packed(packing.saved, packing.on_device, packing.moved_out, packing.moved_in, errors)
 
 
 def in_words(way: str, depth: int, function: str) -> str:
-    """How much is kept, how much moves, how wrong the gradients are."""
-    found, size = packed(way, depth, function), styles.size
+    """How much stays on the device, how much moves, how wrong the gradients are."""
+    found = packed(way, depth, function)
     moved = found.moved_out + found.moved_in
-    share = f"{size(found.kept)} of {size(found.saved)} stay on the device, {found.kept / found.saved:.0%}"
+    share = f"{size(found.on_device)} of {size(found.saved)} stay on the device, {found.on_device / found.saved:.0%}"
     travel = f"{size(moved)} move" if moved else "nothing moves"
     worst = "the gradients are exact" if not found.worst else f"the worst gradient is off by {found.worst:.1%}"
     return f"{share}; {travel}; {worst}."
@@ -65,20 +67,20 @@ def in_words(way: str, depth: int, function: str) -> str:
 
 @styles.style()
 def packing_figure(way: str, depth: int, function: str) -> Drawing:
-    """Left: bytes saved, kept and moved. Right: each layer's gradient error."""
+    """Left: bytes saved, left on the device and moved. Right: each layer's gradient error."""
     found = packed(way, depth, function)
     figure, _ = styles.sheet(2.5)
     left = styles.axes_at(figure, 1.15, 0.5, 2.2, 1.75)
     bars = {
         "saved": ("input", found.saved),
-        "kept": ("activation", found.kept),
+        "on device": ("activation", found.on_device),
         "moved out": ("temporary", found.moved_out),
         "moved back": ("temporary", found.moved_in),
     }
-    for y, (look, nbytes) in enumerate(bars.values()):
-        styles.fill(left, look, styles.boxes((0, y - 0.36, nbytes / 1024, y + 0.36)))
-        left.annotate(f"{nbytes / 1024:,.0f}", (nbytes / 1024, y), (3, 0), textcoords="offset points", va="center")
-    left.set(xlim=(0, 2 * found.saved / 1024), ylim=(3.5, -0.5), xlabel="KiB", yticks=range(4), yticklabels=list(bars))
+    for y, (category, nbytes) in enumerate(bars.values()):
+        styles.fill(left, category, styles.boxes((0, y - 0.36, nbytes / KiB, y + 0.36)))
+        left.annotate(f"{nbytes / KiB:,.0f}", (nbytes / KiB, y), (3, 0), textcoords="offset points", va="center")
+    left.set(xlim=(0, 2 * found.saved / KiB), ylim=(3.5, -0.5), xlabel="KiB", yticks=range(4), yticklabels=list(bars))
     left.tick_params(axis="y", length=0)
     right = styles.axes_at(figure, 4.75, 0.5, WIDTH - 4.95, 1.75)
     layers = range(1, depth + 1)
@@ -93,21 +95,16 @@ def packing_figure(way: str, depth: int, function: str) -> Drawing:
 
 
 def packing_explorer() -> widgets.VBox:
-    """Choose how saved tensors are stored, the activation function and the depth; see bytes and errors."""
-    look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="300px")}
+    """Choose how saved tensors wait, the activation function and the depth; see bytes and errors."""
     knobs = {
-        "way": widgets.Dropdown(options=list(WAYS), value="int8", description="saved tensors", **look),
-        "function": widgets.Dropdown(options=list(FUNCTIONS), description="activation function", **look),
-        "depth": widgets.IntSlider(8, min=1, max=DEEPEST, description="depth (layers)", **look),
+        "way": widgets.Dropdown(options=list(WAYS), value="int8", description="saved tensors", **look(300)),
+        "function": widgets.Dropdown(options=list(FUNCTIONS), description="activation function", **look(300)),
+        "depth": widgets.IntSlider(8, min=1, max=DEEPEST, description="depth (layers)", **look(300)),
     }
-    figure, words = widgets.HTML(), widgets.HTML()
 
-    def draw(_: object = None) -> None:
-        chosen = {name: knob.value for name, knob in knobs.items()}
-        figure.value, words.value = packing_figure(**chosen).svg(), in_words(**chosen)
+    def draw() -> tuple[str, str]:
+        drawn = packing_figure(**{name: knob.value for name, knob in knobs.items()})
+        return drawn.svg(), drawn.alt
 
-    for knob in knobs.values():
-        knob.observe(draw, names="value")
-    draw()
-    first, second, third = knobs.values()
-    return widgets.VBox([widgets.HBox([first, second]), third, figure, words])
+    row = list(knobs.values())
+    return panel([row[:2], row[2:]], draw)

@@ -1,4 +1,4 @@
-"""Which results of a transformer block are worth their bytes? Keep some, and see where that lies among all choices."""
+"""Which results of a transformer block are worth their bytes? Save some, and see where that lies among all choices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import torch
 
 from ...models.transformer import Block, Config, causal_mask
 from ...recompute.op_costs import Cost, segment_costs
+from ...units import size, unit
 from .. import styles
 from ..styles import Drawing
+from ..tradeoffs import unbeaten
+from ._panel import look, panel
 
 TOKENS = (32, 64, 128, 256)
 START = ("qkv", "proj", "widen")
@@ -32,7 +35,7 @@ MEBI = 2**20
 
 
 class Weight(NamedTuple):
-    """What a choice keeps, and what backward runs a second time."""
+    """What a choice saves, and what backward runs a second time."""
 
     nbytes: int
     flops: int
@@ -46,27 +49,27 @@ def block_of(tokens: int) -> tuple[Block, tuple[torch.Tensor, torch.Tensor]]:
 
 @cache
 def results(tokens: int) -> dict[str, Cost]:
-    """Label -> cost of each result that can be kept."""
+    """Label -> cost of each result that can be saved."""
     with torch.random.fork_rng(devices=[]):
         block, args = block_of(tokens)
         costs = [cost for cost in segment_costs(block, *args) if str(cost.op) in LABELS.values()]
     return dict(zip(LABELS, costs, strict=True))
 
 
-def weigh(tokens: int, kept: Collection[str]) -> Weight:
-    """Predicted: keeping a result takes its bytes and spares its FLOPs, if it would run again at all."""
+def weigh(tokens: int, saved: Collection[str]) -> Weight:
+    """Predicted: saving a result takes its bytes and spares its FLOPs, if it would run again at all."""
     costs = results(tokens)
-    spared = sum(costs[label].flops for label in kept if costs[label].again)
+    spared = sum(costs[label].flops for label in saved if costs[label].again)
     everything = sum(cost.flops for cost in costs.values() if cost.again)
-    return Weight(sum(costs[label].nbytes for label in kept), everything - spared)
+    return Weight(sum(costs[label].nbytes for label in saved), everything - spared)
 
 
-def picks(kept: Collection[str]) -> Callable[..., bool]:
+def picks(saved: Collection[str]) -> Callable[..., bool]:
     """A policy for one run of the block: the same ops run in the same order, so results are known by their place."""
     upcoming = iter(LABELS)
 
     def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> bool:
-        return str(op) in LABELS.values() and next(upcoming) in kept
+        return str(op) in LABELS.values() and next(upcoming) in saved
 
     return policy
 
@@ -74,72 +77,57 @@ def picks(kept: Collection[str]) -> Callable[..., bool]:
 def choices(tokens: int) -> list[Weight]:
     """Every choice there is."""
     labels = list(LABELS)
-    return [weigh(tokens, kept) for n in range(len(labels) + 1) for kept in combinations(labels, n)]
+    return [weigh(tokens, saved) for n in range(len(labels) + 1) for saved in combinations(labels, n)]
 
 
 def front(tokens: int) -> list[Weight]:
     """The choices that no other beats: fewer bytes and no more FLOPs."""
-    found: list[Weight] = []
-    for point in sorted(set(choices(tokens))):
-        if not found or point.flops < found[-1].flops:
-            found.append(point)
-    return found
+    return unbeaten(choices(tokens))
 
 
 @styles.style()
-def policy_figure(tokens: int, kept: Collection[str]) -> Drawing:
-    """Bytes kept across, FLOPs recomputed up: all choices as dots, the best of them joined, yours on top."""
-    here, best, every = weigh(tokens, kept), front(tokens), sorted(set(choices(tokens)))
+def policy_figure(tokens: int, saved: Collection[str]) -> Drawing:
+    """Bytes saved across, FLOPs recomputed up: all choices as dots, the best of them joined, yours on top."""
+    here, best, every = weigh(tokens, saved), front(tokens), sorted(set(choices(tokens)))
     figure, paper = styles.sheet(3.1)
     ax = styles.axes_at(figure, 0.75, 0.5, 5.2, 2.5)
-    per, name = styles.unit(max(point.nbytes for point in every))
+    per, name = unit(max(point.nbytes for point in every))
     ax.plot([p.nbytes / per for p in every], [p.flops / MEBI for p in every], ".", color="#B0B0B0", markersize=3)
     line: dict[str, Any] = {"drawstyle": "steps-post", "linewidth": 1.2, "markersize": 4}
     ax.plot([p.nbytes / per for p in best], [p.flops / MEBI for p in best], "o-", color="#0072B2", **line)
     ax.plot([here.nbytes / per], [here.flops / MEBI], "D", color="#D55E00", markersize=8, zorder=9, clip_on=False)
-    ax.set(xlabel=f"bytes kept ({name})", ylabel="FLOPs recomputed (2²⁰)", xlim=0)
+    ax.set(xlabel=f"bytes saved ({name})", ylabel="FLOPs recomputed (2²⁰)", xlim=0)
     ax.set_ylim(-0.03 * best[0].flops / MEBI, 1.06 * best[0].flops / MEBI)
     texts = [("#D55E00", "◆", "your choice"), ("#0072B2", "●", "the best choices"), ("#777777", "·", "all choices")]
     for y, (colour, mark, text) in zip((2.75, 2.5, 2.25), texts, strict=True):
         paper.text(6.15, y, mark, color=colour, va="center_baseline")
         paper.text(6.35, y, text, va="center_baseline")
-    return Drawing(figure, in_words(tokens, kept))
+    return Drawing(figure, in_words(tokens, saved))
 
 
-def in_words(tokens: int, kept: Collection[str]) -> str:
-    """What the choice keeps and costs, the best for as many bytes, and what in it is wasted."""
-    here, costs = weigh(tokens, kept), results(tokens)
+def in_words(tokens: int, saved: Collection[str]) -> str:
+    """What the choice saves and costs, the best for as many bytes, and what in it is wasted."""
+    here, costs = weigh(tokens, saved), results(tokens)
     best = [point for point in front(tokens) if point.nbytes <= here.nbytes][-1]
-    text = f"{styles.size(here.nbytes)} kept, {here.flops / MEBI:g} · 2²⁰ FLOPs recomputed. "
+    text = f"{size(here.nbytes)} saved, {here.flops / MEBI:g} · 2²⁰ FLOPs recomputed. "
     if here.flops == best.flops:
         text += "No choice of as many bytes recomputes less."
     else:
-        text += f"In {styles.size(best.nbytes)} it could be {best.flops / MEBI:g} · 2²⁰."
-    wasted = [label for label in LABELS if label in kept and not (costs[label].flops and costs[label].again)]
+        text += f"In {size(best.nbytes)} it could be {best.flops / MEBI:g} · 2²⁰."
+    wasted = [label for label in LABELS if label in saved and not (costs[label].flops and costs[label].again)]
     return text + (f" Spares no FLOPs: {', '.join(wasted)}." if wasted else "")
 
 
 def policy_explorer() -> widgets.VBox:
-    """Tick which results of a transformer block are kept; see where that lies among all choices."""
-    look = {"style": {"description_width": "initial"}}
-    tokens = widgets.Dropdown(options=TOKENS, value=128, description="tokens", **look)
+    """Tick which results of a transformer block are saved; see where that lies among all choices."""
+    tokens = widgets.Dropdown(options=TOKENS, value=128, description="tokens", style={"description_width": "initial"})
     boxes = [
-        widgets.Checkbox(
-            value=label in START,
-            description=f"keep {label}",
-            indent=False,
-            layout=widgets.Layout(width="160px"),
-            **look,
-        )
+        widgets.Checkbox(value=label in START, description=f"save {label}", indent=False, **look(160))
         for label in LABELS
     ]
-    figure, words = widgets.HTML(), widgets.HTML()
 
-    def draw(_: object = None) -> None:
-        kept = [label for label, box in zip(LABELS, boxes, strict=True) if box.value]
-        figure.value, words.value = policy_figure(tokens.value, kept).svg(), in_words(tokens.value, kept)
+    def draw() -> tuple[str, str]:
+        drawn = policy_figure(tokens.value, [label for label, box in zip(LABELS, boxes, strict=True) if box.value])
+        return drawn.svg(), drawn.alt
 
-    for knob in (tokens, *boxes):
-        knob.observe(draw, names="value")
-    draw()
-    return widgets.VBox([tokens, widgets.HBox(boxes[:4]), widgets.HBox(boxes[4:]), figure, words])
+    return panel([[tokens], boxes[:4], boxes[4:]], draw)

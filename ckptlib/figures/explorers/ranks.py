@@ -9,21 +9,23 @@ import ipywidgets as widgets
 from ...errors import CkptError
 from ...models.configs import CONFIGS, Config
 from ...models.formulas import STRATEGIES, activation_nbytes, layer_nbytes
-from .. import measurements, styles
+from ...units import GiB, size
+from ..bars import ledger_bars
 from ..styles import Drawing
+from ._panel import look, panel
 
 WAYS = ("DDP", "FSDP", "DDP, tensor", "FSDP, tensor", "FSDP, tensor + sequence")
 MODELS = ("gpt2-xl", "gpt3-175b", "mt-nlg-530b")
 TENSOR = (1, 2, 4, 8, 16, 32)
 DATA = tuple(2**i for i in range(11))
-CARD = 80 * 2**30  # bytes of a GPU
+CARD = 80 * GiB  # bytes of a GPU
 
 
 def rank_nbytes(config: Config, way: str, tensor: int, data: int, recompute: str = "none") -> dict[str, int]:
     """Bytes of one rank, by category; one sequence for each replica, bfloat16, float32 master weights and moments.
 
     Temporary is what only the running layer needs: its gathered weights under FSDP, and what it recomputes. Norms and
-    biases, less than a thousandth of the parameters, are counted as if tensor parallelism split them, too.
+    biases, less than a thousandth of the parameters, are counted as if tensor parallelism split them as well.
     """
     if way not in WAYS:
         raise CkptError(f"way is {way!r}, expected one of {', '.join(WAYS)}")
@@ -47,7 +49,7 @@ def _bars(model: str, tensor: int, data: int, recompute: str) -> dict[str, dict[
 
 def ranks_figure(model: str, tensor: int, data: int, recompute: str) -> Drawing:
     """One bar for each way to share the model among tensor x data ranks."""
-    drawn = measurements.ledger_bars(_bars(model, tensor, data, recompute))
+    drawn = ledger_bars(_bars(model, tensor, data, recompute))
     return Drawing(drawn.figure, in_words(model, tensor, data, recompute))
 
 
@@ -56,29 +58,24 @@ def in_words(model: str, tensor: int, data: int, recompute: str) -> str:
     totals = {way: sum(parts.values()) for way, parts in _bars(model, tensor, data, recompute).items()}
     least = min(totals, key=totals.__getitem__)
     fitting = [way for way, total in totals.items() if total <= CARD]
-    fits = f"Within {styles.size(CARD)}: {'; '.join(fitting)}." if fitting else f"None fits within {styles.size(CARD)}."
+    fits = f"Within {size(CARD)}: {'; '.join(fitting)}." if fitting else f"None fits within {size(CARD)}."
     return (
         f"Bytes of one rank: {data} replicas, of {tensor} ranks each where tensors are split; one sequence each, "
-        f"recomputation: {recompute}. Least with {least}: {styles.size(totals[least])}. {fits}"
+        f"recomputation: {recompute}. Least with {least}: {size(totals[least])}. {fits}"
     )
 
 
 def ranks_explorer() -> widgets.VBox:
     """Choose model, t, d and recomputation; see what one rank holds in each of five ways to share."""
-    look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="360px")}
     knobs = [
-        widgets.Dropdown(options=MODELS, value="gpt3-175b", description="model", **look),
-        widgets.SelectionSlider(options=TENSOR, value=8, description="tensor parallel size t", **look),
-        widgets.SelectionSlider(options=DATA, value=64, description="data parallel size d", **look),
-        widgets.Dropdown(options=STRATEGIES, value="none", description="recomputation", **look),
+        widgets.Dropdown(options=MODELS, value="gpt3-175b", description="model", **look()),
+        widgets.SelectionSlider(options=TENSOR, value=8, description="tensor parallel size t", **look()),
+        widgets.SelectionSlider(options=DATA, value=64, description="data parallel size d", **look()),
+        widgets.Dropdown(options=STRATEGIES, value="none", description="recomputation", **look()),
     ]
-    figure, words = widgets.HTML(), widgets.HTML()
 
-    def draw(_: object = None) -> None:
-        choice = [knob.value for knob in knobs]
-        figure.value, words.value = ranks_figure(*choice).svg(), in_words(*choice)
+    def draw() -> tuple[str, str]:
+        drawn = ranks_figure(*(knob.value for knob in knobs))
+        return drawn.svg(), drawn.alt
 
-    for knob in knobs:
-        knob.observe(draw, names="value")
-    draw()
-    return widgets.VBox([widgets.HBox(knobs[:2]), widgets.HBox(knobs[2:]), figure, words])
+    return panel([knobs[:2], knobs[2:]], draw)

@@ -11,8 +11,9 @@ from matplotlib.ticker import MaxNLocator
 from ...planning.known_schedules import periodic, recompute_all, revolve, store_all
 from ...planning.schedule import Schedule
 from .. import schedules, styles
-from ..schedules import MARKS
 from ..styles import LINE, WIDTH, Drawing
+from ..tradeoffs import LEFT, MARKS, unbeaten
+from ._panel import look
 
 STORE, RECOMPUTE, KEPT, ALONE, REVOLVE = (
     "store all",
@@ -32,7 +33,6 @@ BUILDERS: dict[str, Callable[[int, int], Schedule]] = {
 NO_SLOTS = (STORE, RECOMPUTE)  # strategies that leave nothing to choose
 LONGEST = 32
 DRAWN = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)  # numbers of slots on the curves: all would take too long
-LEFT = 0.75  # inches beside the axes
 
 
 @cache
@@ -51,11 +51,7 @@ def curve(strategy: str, n: int) -> list[tuple[int, int]]:
     """The points of a strategy for several numbers of slots, without those that another beats in both."""
     if strategy in NO_SLOTS:
         return [point(strategy, n, 1)]
-    best: list[tuple[int, int]] = []
-    for peak, forwards in sorted({point(strategy, n, k) for k in DRAWN if k <= n}):
-        if not best or forwards < best[-1][1]:
-            best.append((peak, forwards))
-    return best
+    return unbeaten(point(strategy, n, k) for k in DRAWN if k <= n)
 
 
 @styles.style()
@@ -98,10 +94,9 @@ def in_words(n: int, slots: int, strategy: str) -> str:
 
 def schedule_explorer(n: int = 16, slots: int = 4, strategy: str = KEPT) -> widgets.VBox:
     """Choose length, slots and strategy; see the schedule, and its place on the curve of the trade-off."""
-    look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="340px")}
-    choice = widgets.Dropdown(options=list(BUILDERS), value=strategy, description="strategy", **look)
-    length = widgets.IntSlider(n, min=2, max=LONGEST, description="stages n", continuous_update=False, **look)
-    number = widgets.IntSlider(slots, min=1, max=n, description="slots k", continuous_update=False, **look)
+    choice = widgets.Dropdown(options=list(BUILDERS), value=strategy, description="strategy", **look(340))
+    length = widgets.IntSlider(n, min=2, max=LONGEST, description="stages n", continuous_update=False, **look(340))
+    number = widgets.IntSlider(slots, min=1, max=n, description="slots k", continuous_update=False, **look(340))
     picture, trade, words = widgets.HTML(), widgets.HTML(), widgets.HTML()
 
     def draw(_: object = None) -> None:

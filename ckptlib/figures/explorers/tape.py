@@ -1,4 +1,4 @@
-"""What does a tape hold while it is read backwards? One op at a time, with the gradients that are there by then."""
+"""What is still saved on a tape while it is read backwards? One op at a time, with the gradients so far."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from ...autodiff.tape import Entry, Tape, Var, _pull_back
 from .. import styles
 from ..styles import Drawing
+from ._panel import look
 
 Program = Callable[[Tape], dict[str, Var]]  # records ops; returns its variables by name, inputs first, the output last
 
@@ -57,7 +58,7 @@ class Step(NamedTuple):
     """The tape after some of its ops were played, last first."""
 
     lines: list[str]  # one per op, in the order of the forward pass
-    keeps: list[dict[str, int]]  # what each op has saved: name -> bytes
+    saved: list[dict[str, int]]  # by each op: name -> bytes
     played: int
     grads: dict[str, Tensor]  # those that exist now, by variable
     wanted: list[str]  # all variables that a gradient reaches in the end, last first
@@ -68,9 +69,9 @@ class Step(NamedTuple):
         return len(self.lines) - self.played if self.played else None
 
     @property
-    def held(self) -> dict[str, int]:
+    def still_saved(self) -> dict[str, int]:
         """What the ops that are still to be played have saved: a tensor that two of them saved counts once."""
-        return {name: nbytes for kept in self.keeps[: len(self.lines) - self.played] for name, nbytes in kept.items()}
+        return {name: nbytes for saved in self.saved[: len(self.lines) - self.played] for name, nbytes in saved.items()}
 
 
 def steps(program: Program, adds: bool = True) -> list[Step]:
@@ -84,7 +85,7 @@ def steps(program: Program, adds: bool = True) -> list[Step]:
     by_address = {var.value.data_ptr(): name for name, var in variables.items()}
     entries = list(tape._entries or ())
     lines = [_line(entry, names) for entry in entries]
-    keeps = [
+    saved = [
         {by_address[entry.saved[n].data_ptr()]: entry.saved[n].nbytes for n in entry.versions} for entry in entries
     ]
     *_, output = variables.values()
@@ -96,7 +97,7 @@ def steps(program: Program, adds: bool = True) -> list[Step]:
         seen.append(dict(grads))
     wanted = [name for slot, name in reversed(names.items()) if any(slot in moment for moment in seen)]
     return [
-        Step(lines, keeps, played, {names[slot]: dx for slot, dx in moment.items()}, wanted)
+        Step(lines, saved, played, {names[slot]: dx for slot, dx in moment.items()}, wanted)
         for played, moment in enumerate(seen)
     ]
 
@@ -114,33 +115,33 @@ def _shown(dx: Tensor) -> str:
 # ---- shown ----------------------------------------------------------------------------------------------------------
 @styles.style()
 def tape_figure(program: str | Program, played: int, adds: bool = True) -> Drawing:
-    """The tape after so many steps of backward: left its ops and what they hold, right the gradients there are."""
+    """The tape after so many steps of backward: left its ops and what they saved, right the gradients there are."""
     step = steps(PROGRAMS[program] if isinstance(program, str) else program, adds)[played]
     pitch, rows = 0.27, max(len(step.lines), len(step.wanted))
     figure, paper = styles.sheet(0.75 + rows * pitch)
     top = 0.35 + rows * pitch
     for x, title in (0.3, "op, in forward order"), (2.35, "saved for backward"), (5.2, "gradient"):
         paper.text(x, top + 0.12, title, weight="bold")
-    for i, (line, kept) in enumerate(zip(step.lines, step.keeps, strict=True)):
+    for i, (line, saved) in enumerate(zip(step.lines, step.saved, strict=True)):
         y, done = top - (i + 0.5) * pitch, i >= len(step.lines) - step.played
         if i == step.now:
             paper.add_patch(Rectangle((0.05, y - 0.12), 4.95, 0.24, fc="#EDEDED", ec="0.4", linewidth=0.8))
             paper.text(0.12, y, "◂", va="center_baseline")
         paper.text(0.3, y, line, va="center_baseline", color="0.4" if done else "black")
-        text = ", ".join(f"{name} {nbytes} B" for name, nbytes in kept.items()) or "nothing"
-        look = "free" if done or not kept else "activation"
-        styles.swatch(paper, 2.35, y, look, text + ", freed" * bool(done and kept))
+        text = ", ".join(f"{name} {nbytes} B" for name, nbytes in saved.items()) or "nothing"
+        category = "free" if done or not saved else "activation"
+        styles.swatch(paper, 2.35, y, category, text + ", freed" * bool(done and saved))
     for i, name in enumerate(step.wanted):
         y = top - (i + 0.5) * pitch
         there = name in step.grads
         text = f"d{name} = {_shown(step.grads[name])}" if there else f"d{name}"
         styles.swatch(paper, 5.2, y, "gradient" if there else "free", text)
-    paper.text(0.3, 0.1, f"held by the tape: {sum(step.held.values())} B" + _names(step.held))
+    paper.text(0.3, 0.1, f"still saved on the tape: {sum(step.still_saved.values())} B" + _names(step.still_saved))
     return Drawing(figure, in_words(program, played, adds))
 
 
-def _names(held: dict[str, int]) -> str:
-    return f" ({', '.join(held)})" if held else ""
+def _names(saved: dict[str, int]) -> str:
+    return f" ({', '.join(saved)})" if saved else ""
 
 
 def in_words(program: str | Program, played: int, adds: bool = True) -> str:
@@ -149,24 +150,22 @@ def in_words(program: str | Program, played: int, adds: bool = True) -> str:
     every = steps(program, adds)
     step = every[played]
     there = ", ".join(f"d{name} = {_shown(dx)}" for name, dx in step.grads.items())
-    held = f"the tape still holds {', '.join(step.held) or 'nothing'}"
+    saved = f"the tape still needs {', '.join(step.still_saved) or 'nothing'}"
     if played < len(every) - 1:
         done = "before the first step" if step.now is None else f"after {step.lines[step.now]} was played"
-        return f"Backward, step {played} of {len(every) - 1}, {done}: {held}; the gradients are {there}."
+        return f"Backward, step {played} of {len(every) - 1}, {done}: {saved}; the gradients are {there}."
     right = steps(program)[-1].grads
     wrong = [f"d{name} should be {_shown(dx)}" for name, dx in right.items() if not torch.equal(dx, step.grads[name])]
     verdict = "; ".join(wrong) + ": a use was lost" if wrong else "no use was lost"
-    return f"Backward, step {played} of {len(every) - 1}, the last: {held}; {there}; {verdict}."
+    return f"Backward, step {played} of {len(every) - 1}, the last: {saved}; {there}; {verdict}."
 
 
 def tape_explorer() -> widgets.VBox:
     """Choose a program, step through its backward pass, and break it by overwriting instead of adding."""
-    look = {"style": {"description_width": "initial"}, "layout": widgets.Layout(width="460px")}
-    program = widgets.Dropdown(options=list(PROGRAMS), value=list(PROGRAMS)[1], description="program", **look)
-    played = widgets.IntSlider(0, min=0, max=3, description="ops played backwards", **look)
-    overwrite = widgets.Checkbox(
-        False, description="overwrite a gradient instead of adding to it", indent=False, **look
-    )
+    program = widgets.Dropdown(options=list(PROGRAMS), value=list(PROGRAMS)[1], description="program", **look(460))
+    played = widgets.IntSlider(0, min=0, max=3, description="ops played backwards", **look(460))
+    text = "overwrite a gradient instead of adding to it"
+    overwrite = widgets.Checkbox(False, description=text, indent=False, **look(460))
     figure, words = widgets.HTML(), widgets.HTML()
 
     def draw(_: object = None) -> None:

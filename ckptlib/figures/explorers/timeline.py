@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 import numpy as np
 
+from ...units import size, unit
 from .. import styles
-from ..styles import LOOKS, WIDTH, Drawing, size, style, unit
+from ..styles import LOOKS, WIDTH, Drawing, style
 
 if TYPE_CHECKING:
     from ...remember.measurement import Measurement

@@ -13,13 +13,121 @@ from typing import Any
 import nbformat
 
 from ...errors import CkptError
-from ..tasks.probes import Task
-from .author_files import known_as_tasks, load_tasks, run_file
+from ..tasks.difference import Tolerance
+from ..tasks.probes import Quiz, Task
+from ..tasks.quiz import read as read_quiz
+from .author_mistakes import known_as_tasks, load_tasks, run_file
 from .released_files import PRIVATE, ignore_patterns, may_be_released, released_by_nbgrader, texts_of
 
 
-class Assignment:
-    """An assignment from its files' bytes, so that it can be sent to another machine."""
+class Released:
+    """An assignment as students have it: the released notebook, the probes, and what the visible inputs should give.
+
+    files: all that lie beside a student's notebook, by their bytes   tasks: as tasks.py declares them
+    """
+
+    def __init__(self, files: dict[str, bytes], tasks: dict[str, Task]):
+        self.files, self._tasks = files, tasks
+        self.name = next((name.removesuffix(".ipynb") for name in self.visible if name.endswith(".ipynb")), "")
+        for task in tasks.values():
+            if not isinstance(task, Quiz):
+                task.tolerance = Tolerance(**self._shown(task.name, "tolerance"))
+        _ = self.release, self.graded  # what is damaged is found here, before anything is run
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        return self._tasks
+
+    @property
+    def tasks_py(self) -> str:
+        """The probes to ask."""
+        return self._text("tasks.py")
+
+    @property
+    def released_files(self) -> dict[str, bytes]:
+        """The files that replace a student's. Without the source, nobody knows which ones were changed."""
+        return {}
+
+    @cached_property
+    def release(self) -> nbformat.NotebookNode:
+        """The notebook as it was released. A student has changed it since, but visible.json has a copy."""
+        notebook = nbformat.from_dict(self.visible.get(f"{self.name}.ipynb"))
+        try:
+            nbformat.validate(notebook)
+        except Exception:  # nbformat repairs before it validates, and a file that is damaged can break that
+            raise CkptError("visible.json is damaged or too old: it does not hold the released notebook") from None
+        return notebook
+
+    @property
+    def source(self) -> nbformat.NotebookNode:
+        """The notebook that says which cells are graded."""
+        return self.release
+
+    def right(self, name: str, seeds: list[int]) -> list:
+        """What the right answer gives, encoded. Students do not have the right letters of a quiz, only its choices."""
+        if isinstance(self.tasks[name], Quiz):
+            return [read_quiz(self.files.get("quiz.json", b""))]
+        return self._shown(name, "expected")
+
+    def known(self, name: str, seeds: list[int]) -> list[dict]:
+        """What each known mistake gives, encoded, and its message."""
+        return [] if isinstance(self.tasks[name], Quiz) else self._shown(name, "mistakes")
+
+    def _shown(self, *keys: str) -> Any:
+        found: Any = self.visible
+        try:
+            for key in keys:
+                found = found[key]
+        except (KeyError, TypeError):
+            raise CkptError(f"visible.json is missing, damaged or too old: it does not have {keys[0]!r}") from None
+        return found
+
+    @cached_property
+    def visible(self) -> dict:
+        """What the last release showed; empty if there was none, or if its file is damaged."""
+        try:
+            found = json.loads(self._text("visible.json"))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _text(self, name: str) -> str:
+        return self.files.get(name, b"").decode("utf-8-sig")
+
+    @cached_property
+    def graded(self) -> dict[str, str]:
+        """grade_id of each grade cell -> the name of its task; a grade cell is called check-<task>."""
+        found = {}
+        for cell in self.source.cells:
+            about = cell.metadata.get("nbgrader", {})
+            if about.get("grade") and about["grade_id"] not in self.by_hand:
+                task = about["grade_id"].removeprefix("check-")
+                if task not in self.tasks:
+                    raise CkptError(f"grade cell {about['grade_id']!r}: tasks.py has {', '.join(self.tasks)}")
+                here, there = about.get("points", 0), self.tasks[task].points
+                if here != there:
+                    raise CkptError(f"{about['grade_id']}: {here:g} points in the notebook, {there:g} in tasks.py")
+                found[about["grade_id"]] = task
+        return found
+
+    @cached_property
+    def by_hand(self) -> dict[str, float]:
+        """grade_id -> points of what a person grades, in Formgrader: answers in words, and nbgrader's task cells."""
+        found = {}
+        for cell in self.source.cells:
+            about = cell.metadata.get("nbgrader", {})
+            if (about.get("grade") and about.get("solution")) or about.get("task"):
+                if cell.cell_type == "code":  # grade cells are never run, so the others would lack what it defines
+                    raise CkptError(
+                        f"the cell {about['grade_id']!r} is code that is graded by hand, which `ckptlib grade` does "
+                        "not run: make it a Markdown cell, or an answer cell with a task of its own"
+                    )
+                found[about["grade_id"]] = float(about.get("points", 0))
+        return found
+
+
+class Assignment(Released):
+    """An assignment with its solutions and its key, from its files' bytes, so that another machine can be sent it."""
 
     def __init__(self, name: str, files: dict[str, bytes]):
         self.name, self.files = name, files
@@ -79,37 +187,6 @@ class Assignment:
         return {name: raw for name, raw in self.files.items() if name not in kept_back}
 
     @cached_property
-    def graded(self) -> dict[str, str]:
-        """grade_id of each grade cell -> the name of its task; a grade cell is called check-<task>."""
-        found = {}
-        for cell in self.source.cells:
-            about = cell.metadata.get("nbgrader", {})
-            if about.get("grade") and about["grade_id"] not in self.by_hand:
-                task = about["grade_id"].removeprefix("check-")
-                if task not in self.tasks:
-                    raise CkptError(f"grade cell {about['grade_id']!r}: tasks.py has {', '.join(self.tasks)}")
-                here, there = about.get("points", 0), self.tasks[task].points
-                if here != there:
-                    raise CkptError(f"{about['grade_id']}: {here:g} points in the notebook, {there:g} in tasks.py")
-                found[about["grade_id"]] = task
-        return found
-
-    @cached_property
-    def by_hand(self) -> dict[str, float]:
-        """grade_id -> points of what a person grades, in Formgrader: answers in words, and nbgrader's task cells."""
-        found = {}
-        for cell in self.source.cells:
-            about = cell.metadata.get("nbgrader", {})
-            if (about.get("grade") and about.get("solution")) or about.get("task"):
-                if cell.cell_type == "code":  # grade cells are never run, so the others would lack what it defines
-                    raise CkptError(
-                        f"the cell {about['grade_id']!r} is code that is graded by hand, which `ckptlib grade` does "
-                        "not run: make it a Markdown cell, or an answer cell with a task of its own"
-                    )
-                found[about["grade_id"]] = float(about.get("points", 0))
-        return found
-
-    @cached_property
     def digest(self) -> str:
         """Changes when the questions do; a changed tolerance or message (key.py) asks nobody again."""
         files = {name: raw for name, raw in self.released_files.items() if name != "visible.json"}  # made with the key
@@ -122,9 +199,6 @@ class Assignment:
     def tasks_py(self) -> str:
         """The probes that grading asks: those of tasks.py, as far as hidden.py does not replace them."""
         return "\n".join([self._text("tasks.py"), self._text("hidden.py")])
-
-    def _text(self, name: str) -> str:
-        return self.files.get(name, b"").decode("utf-8-sig")
 
     @cached_property
     def _module(self) -> types.ModuleType:
@@ -154,11 +228,8 @@ class Assignment:
                     run_file(f"{self.name}.ipynb, cell {label}", cell.source, namespace)
         return namespace
 
-    def expected(self, name: str, seeds: list[int]) -> tuple[list, list[dict]]:
-        """Encoded, for these seeds: the reference's data, and every known mistake's with its message."""
-        return self.right(name, seeds), self.known(name, seeds)
-
     def right(self, name: str, seeds: list[int]) -> list:
+        """What the reference gives for these seeds, encoded."""
         return self.right_of(self.tasks[name], seeds)
 
     def known(self, name: str, seeds: list[int]) -> list[dict]:
@@ -174,12 +245,3 @@ class Assignment:
         if task.parts and not all(isinstance(data, dict) and "dict" in data for data in right):
             raise CkptError(f"{self.name}/tasks.py: {task.name} has parts=True, so its probe must return a dict")
         return right
-
-    @property
-    def last_visible(self) -> dict:
-        """What the last release showed; empty if there was none, or if its file is damaged."""
-        try:
-            found = json.loads(self._text("visible.json"))
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}

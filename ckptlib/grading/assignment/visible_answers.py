@@ -13,17 +13,21 @@ from ..tasks.data import decode
 from ..tasks.difference import Tolerance, close
 from ..tasks.probes import VISIBLE_SEED, Task
 from .assignment import Assignment
-from .author_files import slips_in
+from .author_mistakes import slips_in
 
 DRAWS = 3  # of other inputs, for a mistake that is right on those that everybody sees
 
 
 def visible(assignment: Assignment) -> dict:
-    """The content of visible.json. Refused if a known mistake is broken, or cannot be told from the right answer."""
-    shown, before = {}, assignment.last_visible
+    """The content of visible.json: what to expect of each task, and the released notebook.
+
+    Refused if a known mistake is broken, or cannot be told from the right answer.
+    """
+    before: dict = assignment.visible
+    shown: dict = {f"{assignment.name}.ipynb": assignment.release}
     for name, task in assignment.shown_tasks.items():
         seeds = task.visible_seeds()
-        right = assignment.right_of(task, seeds)  # of a quiz, too: every letter must be there
+        right = assignment.right_of(task, seeds)  # also of a quiz: every letter must be there
         if task.shown:
             with _no_slip(assignment, task):
                 known = task.known(seeds)

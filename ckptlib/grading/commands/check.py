@@ -6,6 +6,7 @@ import argparse
 import json
 import secrets
 import textwrap
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +16,13 @@ from ..assignment.checkout import BOOK
 from ..notebooks import submitted_files
 from ..reports import reader_progress
 from ..sandbox import sandbox
+from ..sandbox.limits import Limits
 from .grade import skip_grammars
 
 if TYPE_CHECKING:
-    from ..assignment.assignment import Assignment
+    from ..assignment.assignment import Assignment, Released
     from ..one.scoring import Result
+    from ..tasks.probes import Task
 
 WIDTH = 100
 
@@ -32,27 +35,19 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
         warm = starting.submit(sandbox.default)  # it imports torch, and so do we: at the same time
         from ..assignment.assignment import Assignment
         from ..authoring.release import examined
-        from ..one import visible_check
-        from ..one.grade_one import grade_one, job, pack
-        from ..one.scoring import score
 
         try:
-            assignment: Assignment | None = _source(folder, BOOK, Assignment)
+            source: Assignment | None = _source(folder, BOOK, Assignment)
             remark = ""
         except CkptError as error:
-            assignment, remark = None, f"Only the checks that you can see: {error}."
+            source, remark = None, f"Only the checks that you can see: {error}."
         warm.result()
-    if assignment is not None and folder.parent.name in ("source", "solutions"):
-        examined(assignment)  # its author's own check: whatever release would refuse is told now
-    if assignment is None:
-        result = visible_check.check(folder.name, files)
+    if source is None:
+        result = _visible(files)
     else:
-        seeds = {name: [secrets.randbits(48) for _ in range(task.cases)] for name, task in assignment.tasks.items()}
-        digest, bundle = pack(assignment)
-        record = json.loads(grade_one(json.dumps(job(digest, seeds, files, bundle=bundle)).encode()))
-        result = score(assignment, "", record)
-        for name, points in assignment.by_hand.items():
-            result.notes.append(f"{name!r} is graded by hand: its {points:g} points are not counted here")
+        if folder.parent.name in ("source", "solutions"):
+            examined(source)  # its author's own check reports what `ckptlib release` would refuse
+        result = _result(source, files, lambda task: [secrets.randbits(48) for _ in range(task.cases)])
         if folder.parent.name == "exercises":  # a reader's own work, not an instructor's look at a student's
             reader_progress.keep(folder.name, result.score, result.max_score)
     full = not result.problem and result.score >= result.max_score
@@ -87,6 +82,30 @@ def _source(folder: Path, book: Path, kind: type[Assignment]) -> Assignment:
         if (book / "solutions" / folder.name / "tasks.py").is_file():
             return kind.load(book / "solutions" / folder.name)
         raise
+
+
+def _visible(files: dict[str, bytes]) -> Result:
+    """What the release alone can tell: the same questions, on the inputs that everybody sees."""
+    from ..one.scoring import Result
+    from ..one.task_list import released
+
+    try:
+        assignment = released(files)
+    except CkptError as problem:
+        return Result("", [], problem=str(problem))
+    return _result(assignment, files, lambda task: task.visible_seeds())
+
+
+def _result(assignment: Released, files: dict[str, bytes], draw: Callable[[Task], list[int]]) -> Result:
+    """What `ckptlib grade` says about these files. draw: the seeds that a task is asked with."""
+    from ..one.grade_one import examine
+    from ..one.scoring import score
+
+    seeds = {name: draw(assignment.tasks[name]) for name in assignment.graded.values()}
+    result = score(assignment, "", examine(assignment, files, seeds, Limits()))
+    for name, points in assignment.by_hand.items():
+        result.notes.append(f"{name!r} is graded by hand: its {points:g} points are not counted here")
+    return result
 
 
 def _shown(result: Result, remark: str) -> str:

@@ -10,7 +10,7 @@ from ...errors import CkptError
 from ..gradebook.course_folders import Course
 from ..gradebook.journal import Journal
 from ..reports.class_report import Report, collect
-from ..reports.export import as_text, to_canvas, to_csv, to_json
+from ..reports.report_formats import as_text, to_canvas, to_csv, to_json
 from ..reports.similarity import Similarity, compare
 
 

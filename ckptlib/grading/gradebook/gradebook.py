@@ -75,7 +75,7 @@ class OneGradebook(Gradebook):
     def enter(self, assignment: Assignment) -> None:
         """Enter the assignment with its cells, as `nbgrader generate_assignment` does, or bring it up to date."""
         self.patiently(lambda: self.update_or_create_assignment(assignment.name))
-        notebook = copy.deepcopy(assignment.source)  # the steps change what they are given
+        notebook = copy.deepcopy(assignment.source)  # the steps change the notebook in place
         for step in (pp.LockCells, pp.ClearSolutions, pp.ClearOutput, pp.CheckCellMetadata, pp.ComputeChecksums):
             notebook, _ = step().preprocess(notebook, {})
         about = {"notebook": assignment.name, "assignment": assignment.name, "db_url": self.url}

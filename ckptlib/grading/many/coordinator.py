@@ -18,7 +18,7 @@ from ..one.grade_one import ENGINE, job, know, pack
 from ..one.scoring import Result, score, without_record
 from ..sandbox.limits import Limits
 from .executors import Cluster, Pool
-from .jobs import Job, work
+from .worker_failures import Job, work
 
 if TYPE_CHECKING:
     from .autograde import VerdictAutograde

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .cell_text import defined, lines, parse, read, squash, words
-from .ipynb import Cell
+from .file_formats import Cell
 from .release_cells import Release
 
 

@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from .ipynb import MAX_BYTES, MAX_CELLS, PYTHON_SCRIPT, Cell, Unreadable, read_cells, seems
+from .file_formats import MAX_BYTES, MAX_CELLS, PYTHON_SCRIPT, Cell, Unreadable, read_cells, seems
 
 MAX_CANDIDATES = 8  # notebooks that are read of one student; the names nearest to the expected one come first
-HIDDEN = (".ipynb_checkpoints", "__MACOSX", ".git", "timestamp.txt")  # the last is nbgrader's
+IGNORED = (".ipynb_checkpoints", "__MACOSX", ".git", "timestamp.txt")  # the last is nbgrader's
 LEFT_OUT = b"\0left out by ckptlib: "  # then why; no file that was read begins so, see submitted_files.py
 
 
@@ -38,7 +38,7 @@ def read_submission(
     files: dict[str, bytes], name: str, max_bytes: int = MAX_BYTES, max_cells: int = MAX_CELLS
 ) -> Submitted:
     """Find and read the notebook `name` among a student's files (relative posix path -> bytes). Never raises."""
-    seen = {path: data for path, data in files.items() if not _hidden(path)}
+    seen = {path: data for path, data in files.items() if not _ignored(path)}
     nearest = sorted(seen, key=lambda path: (_distance(path, name), path))
     notebooks = [path for path in nearest if ".ipynb" in _base(path).lower()]
     readable, refused = _read_all(notebooks[:MAX_CANDIDATES], seen, max_bytes, max_cells)
@@ -109,9 +109,9 @@ def _base(path: str) -> str:
     return PurePosixPath(path.replace("\\", "/")).name
 
 
-def _hidden(path: str) -> bool:
+def _ignored(path: str) -> bool:
     parts = path.replace("\\", "/").split("/")
-    return any(part in HIDDEN for part in parts) or parts[-1].startswith("._")  # macOS keeps its own notes there
+    return any(part in IGNORED for part in parts) or parts[-1].startswith("._")  # macOS keeps its own notes there
 
 
 def _like_a_notebook(data: bytes) -> bool:

@@ -16,12 +16,11 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from .cell_text import defined, squash, without_colab
-from .ipynb import Cell
+from .cell_text import defined, squash, without_colab, words
+from .file_formats import Cell
 from .matching import Match, match
 from .notebook_file import Candidate, Submitted, quoted, read_submission
 from .release_cells import Release
-from .student_cells import extra_cells
 
 __all__ = ["Rebuilt", "Submitted", "read_submission", "reassemble"]
 
@@ -99,7 +98,7 @@ def _rebuild(cells: list[Cell], release: NotebookNode, originals: Release) -> Re
     colab = any("google.colab" in cell.text for cell in cells)
     texts = [without_colab(cell.text) if colab and cell.kind == "code" else cell.text for cell in cells]
     rebuilt = Rebuilt(_frame(release))
-    extras = extra_cells(cells, found, originals)
+    extras = _extra_cells(cells, found, originals)
     ids = _Ids([cell.id for cell in originals.cells])
     for r in range(-1, len(originals.cells)):
         if r >= 0:
@@ -158,11 +157,11 @@ def _blank(text: str) -> bool:
 
 
 class _Ids:
-    """Valid cell ids, each given once."""
+    """Valid cell ids, each used once."""
 
     def __init__(self, release_ids: list[str | None]) -> None:
         self.release_ids = release_ids
-        self.given = {name for name in release_ids if name}
+        self.taken = {name for name in release_ids if name}
 
     def of(self, r: int, label: str) -> str:
         """The release's own id, or one made of the label where the release has none."""
@@ -171,11 +170,68 @@ class _Ids:
     def new(self, wish: str) -> str:
         base = re.sub(r"[^a-zA-Z0-9_-]", "-", wish)[:50]
         name, n = base, 1
-        while name in self.given:
+        while name in self.taken:
             n += 1
             name = f"{base}-{n}"
-        self.given.add(name)
+        self.taken.add(name)
         return name
+
+
+# ---- where the student's own cells go -------------------------------------------------------------------------------
+def _extra_cells(cells: list[Cell], found: Match, release: Release) -> dict[int, list[int]]:
+    """Release cell (-1: the beginning) -> the student's cells that come after it, in the student's order.
+
+    They come after the cell that they followed. Where the student had moved cells, that can be wrong, so two more rules
+    apply: the later version of an answer stays the later one, and a helper stays before the cells that use it.
+    """
+    places: dict[int, int] = {}
+    used = set(found.answer.values()) | found.copies
+    here = -1
+    for s, r in enumerate(found.match_of):
+        if r is not None and found.first[r] == s:
+            here = r
+        if s not in used and cells[s].text.strip():
+            place = _place(s, r, here, cells[s], found, release)
+            if place is not None:
+                places[s] = place
+    _helpers_first(cells, places, found)
+    extras: dict[int, list[int]] = {}
+    for s in sorted(places):
+        extras.setdefault(places[s], []).append(s)
+    return extras
+
+
+def _place(s: int, r: int | None, here: int, cell: Cell, found: Match, release: Release) -> int | None:
+    """After which release cell does the student's cell s belong? None: it adds nothing to what is restored."""
+    task = found.kin[s]
+    if task is not None and task in found.answer:
+        return max(here, task) if s > found.answer[task] else min(here, task - 1)
+    if r is None:
+        return here
+    original = release.cells[r]
+    if squash(cell.text) == original.squashed:
+        return None
+    if original.role == "locked":  # only what it defines counts; its checks are the release's
+        new = defined(cell.text) - defined(original.text) if cell.kind == "code" else ()
+        return r - 1 if new else None
+    added = {line.strip() for line in cell.text.split("\n")} - {line.strip() for line in original.text.split("\n")}
+    return max(here, r) if any(added) else None
+
+
+def _helpers_first(cells: list[Cell], places: dict[int, int], found: Match) -> None:
+    """Move a cell up when a cell that followed it in the student's notebook, and uses its names, is run earlier."""
+    if found.in_order:
+        return
+    own = {s: defined(cells[s].text) for s in places if cells[s].kind == "code"}
+    helpers = frozenset().union(*own.values())
+    needed: dict[str, int] = {}  # name -> the earliest place where a later cell of the student's mentions it
+    ends = {s: r - 1 for r, s in found.answer.items()}
+    for s in sorted(places.keys() | ends.keys(), reverse=True):
+        if s in places and found.kin[s] is None:
+            places[s] = min([places[s], *(needed[name] for name in own.get(s, ()) if name in needed)])
+        for name in helpers & words(cells[s].text):
+            place = places[s] if s in places else ends[s]
+            needed[name] = min(needed.get(name, place), place)
 
 
 # ---- what had happened to the student's notebook --------------------------------------------------------------------
@@ -241,10 +297,10 @@ def _on_edited(cells: list[Cell], versions: list[int], release: Release, r: int,
 
 def _as_released(text: str) -> str:
     """Without its hidden tests: an author who checks the source has edited nothing. nbgrader's own rule and words."""
-    kept, hidden = [], False
+    kept, inside = [], False
     for line in text.split("\n") if "BEGIN HIDDEN TESTS" in text else [text]:
-        hidden = hidden or "BEGIN HIDDEN TESTS" in line
-        if not hidden:
+        inside = inside or "BEGIN HIDDEN TESTS" in line
+        if not inside:
             kept.append(line)
-        hidden = hidden and "END HIDDEN TESTS" not in line
+        inside = inside and "END HIDDEN TESTS" not in line
     return "\n".join(kept)

@@ -17,15 +17,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ...errors import CkptError
-from ..assignment.assignment import Assignment
+from ..assignment.assignment import Assignment, Released
 from ..notebooks.rebuild import Rebuilt, read_submission, reassemble
-from ..run.questions import TAMPER_CHECK, question
-from ..run.retry import ask_again
-from ..run.run import Cell, Question, Transcript, run
+from ..run.kernel_answers import TAMPER_CHECK, question
+from ..run.run import Cell, Question, Transcript, ask_again, run
 from ..safe import sanitise
 from ..sandbox.limits import Limits
 from ..sandbox.sandbox import Sandbox, default
-from ..sandbox.unconfined import Unconfined
 from . import tampering
 from .scoring import is_right
 from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE
@@ -50,7 +48,7 @@ def know(digest: str, assignment: Assignment) -> None:
 
 
 def job(digest: str, seeds: dict[str, list[int]], files: dict[str, bytes] | None, **more: Any) -> dict:
-    """What to ask for. Without files nobody is asked: only what to expect is computed, for the answers given."""
+    """What `grade_one` is asked for. Without files, nothing is run: it computes what to expect for known `answers`."""
     packed = None if files is None else {name: base64.b64encode(raw).decode() for name, raw in files.items()}
     plain = {"assignment": digest, "seeds": seeds, "files": packed}
     return plain | {"answers": {}, "limits": {}, "sandbox": None, "bundle": None} | more
@@ -62,12 +60,27 @@ def grade_one(job: bytes) -> bytes:
     assignment = _assignment(asked["assignment"], asked["bundle"])
     if assignment is None:
         return b'{"need": "bundle"}'
-    record = {"answers": asked["answers"]}
-    if asked["files"] is not None:
+    if asked["files"] is None:
+        record = {"expected": _expected(assignment, asked["seeds"], asked["answers"])}
+    else:
         files = {name: base64.b64decode(raw) for name, raw in asked["files"].items()}
-        record = _run(assignment, files, asked)
-    expected = _expected(assignment, asked["seeds"], record["answers"])
-    return json.dumps(record | {"expected": expected}).encode()
+        record = examine(assignment, files, asked["seeds"], Limits(**asked["limits"]), asked["sandbox"])
+    return json.dumps(record).encode()
+
+
+def examine(
+    assignment: Released,
+    files: dict[str, bytes],
+    seeds: dict[str, list[int]],
+    limits: Limits,
+    sandbox: str | None = None,
+) -> dict:
+    """Rebuild a submission, run it and ask it: its notebook, what its kernel returned, and what was expected.
+
+    seeds: of each task that is asked. sandbox: the address of a warm process, otherwise this process has its own.
+    """
+    record = _run(assignment, files, seeds, limits, sandbox)
+    return record | {"expected": _expected(assignment, seeds, record["answers"])}
 
 
 def _assignment(digest: str, bundle: dict | None) -> Assignment | None:
@@ -79,7 +92,7 @@ def _assignment(digest: str, bundle: dict | None) -> Assignment | None:
     return _bundles.get(digest)
 
 
-def _expected(assignment: Assignment, seeds: dict[str, list[int]], answers: dict[str, dict]) -> dict[str, dict]:
+def _expected(assignment: Released, seeds: dict[str, list[int]], answers: dict[str, dict]) -> dict[str, dict]:
     """The reference's data; the known mistakes', which take longer, only where the answer is not right."""
     expected = {}
     with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()):  # what solutions print is nobody's result
@@ -96,9 +109,11 @@ def _expected(assignment: Assignment, seeds: dict[str, list[int]], answers: dict
 
 
 # ---- the student's side ---------------------------------------------------------------------------------------------
-def _run(assignment: Assignment, files: dict[str, bytes], asked: dict) -> dict:
+def _run(
+    assignment: Released, files: dict[str, bytes], seeds: dict[str, list[int]], limits: Limits, address: str | None
+) -> dict:
     rebuilt = reassemble(read_submission(files, f"{assignment.name}.ipynb"), assignment.release)
-    record = {
+    record: dict = {
         "engine": ENGINE,
         "problem": rebuilt.problem,
         "path": rebuilt.path,
@@ -111,26 +126,20 @@ def _run(assignment: Assignment, files: dict[str, bytes], asked: dict) -> dict:
         return record
     tamper_seeds = [secrets.randbits(48), secrets.randbits(48)]
     asked_of = {FIRST_CHECK: (TAMPER_CHECK, tamper_seeds[:1])}
-    asked_of |= {name: (name, seeds) for name, seeds in asked["seeds"].items()}
+    asked_of |= {name: (name, its_seeds) for name, its_seeds in seeds.items()}
     asked_of[LAST_CHECK] = (TAMPER_CHECK, tamper_seeds[1:])
     nonces = {name: secrets.token_hex(16) for name in (*asked_of, MUST_RAISE)}
     questions = [
-        Question(name, question(nonces[name], assignment.tasks_py, probe, seeds), nonces[name])
-        for name, (probe, seeds) in asked_of.items()
+        Question(name, question(nonces[name], assignment.tasks_py, probe, its_seeds), nonces[name])
+        for name, (probe, its_seeds) in asked_of.items()
     ]
     cells = [*_cells(rebuilt), Cell(MUST_RAISE, f"assert False, {nonces[MUST_RAISE]!r}")]
-    files = _beside(assignment, rebuilt, files)
-    limits, sandbox = Limits(**asked["limits"]), _sandbox(asked["sandbox"])
+    files, sandbox = _beside(assignment, rebuilt, files), Sandbox(address) if address else default()
     seen = run(cells, questions, files, limits, sandbox)
     ask_again(seen, cells, questions, _answer_cells(rebuilt, assignment), files, limits, sandbox)
     with _one_at_a_time:
         odd = tampering.signs(seen, nonces[MUST_RAISE], tamper_seeds)
-    return record | _record_of(seen, asked["seeds"]) | {"tampering": odd}
-
-
-def _sandbox(address: str | None) -> Sandbox | Unconfined:
-    with _one_at_a_time:
-        return Sandbox(address) if address else default()
+    return record | _record_of(seen, seeds) | {"tampering": odd}
 
 
 def _cells(rebuilt: Rebuilt) -> list[Cell]:
@@ -139,13 +148,13 @@ def _cells(rebuilt: Rebuilt) -> list[Cell]:
     return [Cell(cell.id, cell.source) for cell in code if not cell.metadata.get("nbgrader", {}).get("grade")]
 
 
-def _answer_cells(rebuilt: Rebuilt, assignment: Assignment) -> dict[str, str]:
+def _answer_cells(rebuilt: Rebuilt, assignment: Released) -> dict[str, str]:
     """Cell id -> task, of the answer cells that belong to one task: they have its name."""
     ids = (cell.metadata.get("nbgrader", {}).get("grade_id") for cell in rebuilt.cells)
     return {name: name for name in ids if name in assignment.tasks}
 
 
-def _beside(assignment: Assignment, rebuilt: Rebuilt, files: dict[str, bytes]) -> dict[str, bytes]:
+def _beside(assignment: Released, rebuilt: Rebuilt, files: dict[str, bytes]) -> dict[str, bytes]:
     """What lies in the kernel's folder: the student's files; those of the release are as they were released."""
     released = assignment.released_files
     taken = {rebuilt.path, *released, *(folder for name in released for folder in _folders(name))}
@@ -186,7 +195,8 @@ def _answer(found: dict) -> dict:
     return {key: data[key] for key in known} | {"grown": found["rss_peak"] - found["rss_before"]}
 
 
-_REASONS = {  # what ended a question: the words are those of run/cell_driver.py, run/run.py and sandbox/watchdog.py
+# What ended a question. The words are those of run/cell_timeout.py, run/run.py and sandbox/resource_usage.py.
+_REASONS = {
     "timeout": "took too long on other inputs and was stopped",
     "memory": "needed too much memory on other inputs and was stopped",
     "cpu": "was stopped on other inputs: the notebook had used up its processor time",

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from ..assignment.assignment import Assignment
+from ..assignment.assignment import Released
+from ..tasks.difference import NOT_ANSWERED
 from ..tasks.probes import Task
 from ..tasks.verdict import Verdict
 
 TAMPERED = "tampered kernel"
 NOT_ISOLATED = "not isolated: it could read and write what you can"
 LONGEST_ERROR = 200  # letters of what a cell raised
+_BLANK = "NotImplementedError"  # what a cell raises that nobody has filled in
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Result:
         )
 
 
-def score(assignment: Assignment, student: str, record: dict) -> Result:
+def score(assignment: Released, student: str, record: dict) -> Result:
     """record: as `grade_one` returned it."""
     result = Result(student, [], [*record["notes"], *record.get("events", [])], problem=record["problem"] or "")
     result.events = list(record.get("events", []))
@@ -88,18 +89,17 @@ def score(assignment: Assignment, student: str, record: dict) -> Result:
         result.flags.append(f"{TAMPERED}: {record['tampering'][0]}")
     if not record.get("sandboxed", True):
         result.flags.append(NOT_ISOLATED)
-    points = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader.points for cell in _grade_cells(assignment)}
     for grade_id, name in assignment.graded.items():
         task = assignment.tasks[name]
         verdict = Verdict(0, result.problem) if result.problem else _verdict(task, record, tampered)
-        most = float(points[grade_id])
+        most = float(task.points)
         earned = round(most * verdict.share, 2)
         section = "" if result.problem else task.section  # for a file that cannot be read, no section helps
         result.tasks.append(TaskScore(name, grade_id, earned, most, verdict.message, section, verdict.missed))
     return result
 
 
-def without_record(assignment: Assignment, student: str, problem: str, failed: bool = False) -> Result:
+def without_record(assignment: Released, student: str, problem: str, failed: bool = False) -> Result:
     """Zero points, and why: for a submission that nobody could run."""
     record = {"notes": [], "problem": problem}
     result = score(assignment, student, record)
@@ -107,14 +107,12 @@ def without_record(assignment: Assignment, student: str, problem: str, failed: b
     return result
 
 
-def _grade_cells(assignment: Assignment) -> list[Any]:
-    return [cell for cell in assignment.source.cells if cell.metadata.get("nbgrader", {}).get("grade")]
-
-
 def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
     answer = record["answers"].get(task.name, {"reason": "was not asked"})
     if missing := [name for name in task.names if name in answer.get("missing", ())]:
         raised = _raised(record.get("cells", {}).get(task.name, {}))
+        if raised == _BLANK:
+            return _lost(NOT_ANSWERED)
         why = f": its cell stopped with {raised}" if raised else ". Was the cell run without an error?"
         return _lost(f"{', '.join(missing)} is not defined{why}")
     if "reason" in answer:
@@ -134,10 +132,12 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
 
 
 def _raised(cell: dict) -> str:
-    """What an answer's cell ended with, as one short line: a student's words. "" of a blank, which only says so."""
+    """What an answer's cell ended with, as one short line, in a student's words. "" if it did not raise."""
     errors = [output for output in cell.get("outputs", ()) if output.get("output_type") == "error"]
-    if cell.get("status") != "error" or not errors or errors[-1]["ename"] == "NotImplementedError":
+    if cell.get("status") != "error" or not errors:
         return ""
+    if errors[-1]["ename"] == _BLANK:
+        return _BLANK
     text = "".join(c if c.isprintable() else " " for c in f"{errors[-1]['ename']}: {errors[-1]['evalue']}")
     text = re.sub(r" \([^()]*, line (\d+)\)$", r" (line \1)", text)  # IPython's name for a cell differs in every run
     return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …")

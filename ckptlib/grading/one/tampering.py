@@ -1,12 +1,11 @@
-"""Has the student's code tampered with its kernel? What must fail, and what must come out the same, tells."""
+"""Has the student's code tampered with its kernel? Then an assertion may not fail, or sums may come out differently."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..run import questions
+from ..run.kernel_answers import sample
 from ..run.run import Transcript
-from ..run.tamper_check import sample
 from ..tasks.data import decode
 from ..tasks.difference import Tolerance, difference
 
@@ -47,7 +46,7 @@ def _other_results(seen: Transcript, seeds: list[int]) -> list[str]:
 def _unlike(answer: Any, seed: int) -> str:
     try:
         (found,) = answer["data"]["cases"]
-        return difference(decode(found), decode(sample(seed, questions)), Tolerance(1e-5, 1e-6))
+        return difference(decode(found), decode(sample(seed)), Tolerance(1e-5, 1e-6))
     except Exception as error:  # forged data can cause any
         return f"no data: {error}"[:100]
 

@@ -31,7 +31,7 @@ class TaskMatch:
     task: str
     share: float
     shared: int
-    verbatim: bool  # equal to the letter, but for spaces
+    verbatim: bool  # equal to the letter, except for spaces
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def compare(answers: Mapping[str, Mapping[str, str]], common: Mapping[str, Seque
     """answers: student -> task -> source text. common: task -> texts that everybody has: the stub, the reference."""
     found: dict[tuple[str, str], list[tuple[TaskMatch, int]]] = defaultdict(list)
     too_short = {}
-    for task in dict.fromkeys(task for given in answers.values() for task in given):
+    for task in dict.fromkeys(task for mine in answers.values() for task in mine):
         shared = (common or {}).get(task, ())
-        texts = {student: given[task] for student, given in answers.items() if _answered(given.get(task, ""), shared)}
+        texts = {student: mine[task] for student, mine in answers.items() if _answered(mine.get(task, ""), shared)}
         marks = {text: fingerprints(text) for text in {*texts.values()}}
         for pair, match, size in _matches(task, texts, _own(texts, marks, shared)):
             found[pair].append((match, size))

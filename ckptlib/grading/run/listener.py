@@ -6,9 +6,9 @@ import select
 import time
 
 from ..sandbox.limits import MIB, Limits
+from .kernel_answers import MIME
 from .messages import Conversation, Message
 from .outputs import Outputs
-from .questions import MIME
 from .zmtp import Malformed, Peer
 
 _LARGEST = 8 * MIB  # a larger message is not kept

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..sandbox import isolation
 from ..sandbox.limits import Limits
 from ..sandbox.sandbox import Sandbox, default
 from ..sandbox.unconfined import Unconfined
-from .cell_driver import Driver, Outcome
+from .cell_timeout import Driver, Outcome
 
 Transcript = dict[str, Any]  # plain JSON: see `run`
 
 _SOON = 2.0  # seconds: a cell that died sooner may have been ended by an earlier one
 _MOMENT = 1.0  # seconds to wait at least, after a cell that is watched, for the end of the kernel
+# The kernel's fault, not the answer's: threads of another cell may have slowed it down, interrupted or ended it.
+_NOT_ITS_FAULT = set("died closed timeout memory processes sockets cpu output garbage error".split())
+_NOT_ITS_FAULT |= {"wall time", "no answer"}
 _PATIENCE = 2.0  # times as long as the kernel took to end: on a busy machine a kernel is slow to die as well
 
 
@@ -164,6 +167,41 @@ class _Run:
         seen["peak_rss"] = max(seen["peak_rss"], watchdog.peak, ended.get("peak", 0))
         seen["baseline_rss"] = watchdog.baseline
         seen["processes"] = max(seen["processes"], watchdog.processes)
+
+
+# ---- what could not be asked is asked again -------------------------------------------------------------------------
+def ask_again(
+    seen: Transcript,
+    cells: Sequence[Cell],
+    questions: Sequence[Question],
+    answer_cells: Mapping[str, str],
+    files: Mapping[str, bytes],
+    limits: Limits,
+    sandbox: Sandbox | Unconfined,
+) -> None:
+    """Ask alone, in a fresh kernel, what could not be asked: one bad cell must not cost the other tasks.
+
+    Completes `seen` in place. answer_cells: cell id -> task; of these, each task gets its own only.
+    Cells of the student's own that failed are left out: one of them probably damaged the first kernel.
+    """
+    short = replace(limits, wall_seconds=limits.wall_seconds / 4)
+    for question in questions:
+        found = seen["questions"][question.name]
+        if (
+            found["answer"] is not None
+            or found["reason"] not in _NOT_ITS_FAULT
+            or question.name not in answer_cells.values()
+        ):
+            continue
+        again = run(_needed(question.name, cells, answer_cells, seen), [question], files, short, sandbox)
+        if again["questions"][question.name]["answer"] is not None:
+            seen["questions"][question.name] = again["questions"][question.name]
+            seen["events"].append(f"task {question.name!r} was asked alone, in a fresh kernel")
+
+
+def _needed(task: str, cells: Sequence[Cell], answer_cells: Mapping[str, str], seen: Transcript) -> list[Cell]:
+    mine = [cell for cell in cells if answer_cells.get(cell.id, task) == task]
+    return [cell for cell in mine if cell.id in answer_cells or seen["cells"][cell.id]["status"] == "ok"]
 
 
 # ---- which cell ended the kernel ------------------------------------------------------------------------------------

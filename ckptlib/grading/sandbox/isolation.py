@@ -80,11 +80,11 @@ def private_disk(nbytes: int) -> None:
     os.chdir(WORK)
 
 
-def _keep_python(hidden: str, folder: str) -> None:
-    """The interpreter may lie in a folder that is about to be covered, as of a checkout in /tmp: show it there, too."""
+def _keep_python(covered: str, folder: str) -> None:
+    """If the interpreter lies in a folder that is about to be covered, as in a checkout in /tmp, show it there."""
     for path in python_paths():
-        if path.is_relative_to(hidden):
-            target = os.path.join(folder, path.relative_to(hidden))
+        if path.is_relative_to(covered):
+            target = os.path.join(folder, path.relative_to(covered))
             if path.is_dir():
                 os.makedirs(target, exist_ok=True)
             else:

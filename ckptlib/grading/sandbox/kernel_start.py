@@ -26,7 +26,7 @@ class _OpenHeartbeat(Heartbeat):
 
 
 class ForkedKernelApp(IPKernelApp):
-    """IPKernelApp that listens on file descriptors which it was given, and leaves no file behind.
+    """IPKernelApp that listens on open file descriptors, and does not leave any file.
 
     The client made the sockets, in a folder that this process does not see: it can neither replace nor delete them.
     Where a client cannot hand them on, it opens ports of 127.0.0.1, as any kernel does.

@@ -35,7 +35,7 @@ def _checked(result: int, call: str) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """prctl(2); the arguments that are not given are 0, as several options demand."""
+    """prctl(2); arguments that are left out are 0, as several options demand."""
     padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(_libc().prctl(option, *padded), f"prctl({option})")
 

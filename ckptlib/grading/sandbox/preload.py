@@ -21,8 +21,8 @@ PRELOAD = (
     "ckptlib ckptlib.models.mlp ckptlib.figures ckptlib.remember.measurement ckptlib.remember.saved_tensors "
     "ckptlib.remember.ledger ckptlib.remember.hooks ckptlib.autodiff.rules ckptlib.recompute.checkpoint "
     "ckptlib.recompute.lint ckptlib.planning.profile ckptlib.recompute.policy_report ckptlib.fitting.fit "
-    "ckptlib.models.formulas ckptlib.autodiff.tape ckptlib.book.ranks ckptlib.grading.run.questions "
-    "ckptlib.grading.tasks.probes ckptlib.grading.run.tamper_check ckptlib.grading.tasks.quiz"
+    "ckptlib.models.formulas ckptlib.autodiff.tape ckptlib.book.ranks ckptlib.grading.run.kernel_answers "
+    "ckptlib.grading.tasks.probes ckptlib.grading.tasks.quiz"
 ).split()
 # torch imports this, in 1.5 s, when it first makes a fake tensor or calls a checkpoint. Half of the assignments do
 # neither: it is imported when a worker asks for a kernel and has run a reference that needed it.

@@ -16,10 +16,10 @@ from traitlets import Bool, Dict, Unicode
 
 from .kernel_process import KernelProcess
 from .limits import Limits
+from .resource_usage import PERIOD, Watchdog
 from .sandbox import Sandbox, default
 from .sockets import CHANNELS
 from .unconfined import PlainProcess, Unconfined
-from .watchdog import PERIOD, Watchdog
 
 _KILLED = 9  # the number of SIGKILL, a name that Windows does not know
 

@@ -99,7 +99,7 @@ class Sandbox:
         return self._process.pid if self._process else None
 
     def alive(self) -> bool:
-        """Can kernels be forked? For a warm process of another process: only trying tells."""
+        """Can kernels be forked? If another process started the warm process, only trying can tell."""
         if self._process is None:
             return True
         with contextlib.suppress(ChildProcessError):  # its end is known already

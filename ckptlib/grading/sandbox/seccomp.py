@@ -1,4 +1,4 @@
-"""Which system calls does no honest notebook need? They fail with EPERM: a second wall behind the namespaces."""
+"""Which system calls does no honest notebook need? They fail with EPERM: a second wall, after the namespaces."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How does a kernel start without importing torch? It is forked from a process that has: this one.
 
 Runs under bubblewrap as `python -m ckptlib.grading.sandbox.warm_process`, never runs a student's code, and listens on
-a socket that it was given, whose path it does not see. For each connection it forks:
+an open socket, whose path it does not see. For each connection it forks:
 
     warm ── keeper ── kernel (pid 1 of namespaces of its own)
 
@@ -144,15 +144,15 @@ def main() -> None:
     parser.add_argument("--lifeline", type=int, nargs=2, required=True)
     parser.add_argument("--become", type=int, default=None)
     parser.add_argument("--preload", nargs="*", default=PRELOAD)
-    given = parser.parse_args()
-    own_rights_only(given.become)
+    args = parser.parse_args()
+    own_rights_only(args.become)
     isolation.trial()
-    left_out = preload(given.preload)
-    listener = socket.socket(fileno=given.listener)
+    left_out = preload(args.preload)
+    listener = socket.socket(fileno=args.listener)
     print("ready", *left_out, flush=True)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 1), os.dup2(null, 2)  # nobody reads on; what goes wrong from here is reported on the connection
-    serve(listener, given.lifeline)
+    serve(listener, args.lifeline)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
 _FACTORS = [
     (2, "exactly twice too large. Was something counted or accumulated twice?"),
     (0.5, "exactly half. Was one of two counted?"),
-    (-1, "right but for the sign"),
+    (-1, "right except for the sign"),
     (4, "four times too large. Bytes of four bytes each counted twice, or elements taken for float32 twice?"),
     (0.25, "four times too small: elements where bytes were asked (a float32 has 4 bytes)?"),
     (8, "eight times too large. Bits where bytes were asked?"),

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Given:
-    """Seeded inputs. Ask for them in a fixed order: the kernel and the grader must draw the same.
+    """The inputs of a probe, all from one seed. Ask in a fixed order: the kernel and the grader must draw the same.
 
     >>> Given(7).integer(1, 6) == Given(7).integer(1, 6)
     True

@@ -2,7 +2,7 @@
 
 The same probe runs in three places: in a notebook, on inputs that everybody sees, as the reader's check; in the
 student's kernel, on secret inputs, when a submission is graded; and outside, on the reference answer, to learn what to
-expect. `tasks.py` of an assignment holds the probes and is given to students; `key.py` is not: it adds the mistakes
+expect. `tasks.py` of an assignment holds the probes and is released to students; `key.py` is not: it adds the mistakes
 that are known, and what to tell a student who made one. Nor is `hidden.py`, if there is one: it is appended to tasks.py
 when a submission is graded, and may replace probes by others that nobody has seen.
 """
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from ...errors import CkptError
-from .data import decode, encode, encode_raised
+from .data import Raised, decode, encode, encode_raised
 from .difference import ATOL, Tolerance
 from .inputs import Given
 from .verdict import Mistake, Verdict, judge
@@ -62,7 +62,7 @@ class Task:
         self.peak_limit = nbytes
 
     def mistake(self, message: str, *answers: Any) -> Callable:
-        """A known wrong answer and what it should be told. Values are given here; a function is decorated."""
+        """A known wrong answer and what it should be told. Pass values here; decorate a function."""
         if answers:
             self.mistakes.append((message, answers))
 
@@ -100,7 +100,7 @@ class Task:
         hidden: on other inputs, with the key; only where the assignment's source is available.
         """
         if len(answers) != len(self.names):
-            raise CkptError(f"check.{self.name} takes {', '.join(self.names)}: {len(answers)} given")
+            raise CkptError(f"check.{self.name} takes {', '.join(self.names)}: {len(answers)} were passed")
         verdict = self.checks.hidden_verdict(self, answers) if hidden else self._visible(answers)
         if verdict.right:
             print(f"{self.name}: {'right' if hidden else self.seen_right}.")
@@ -135,13 +135,27 @@ class Quiz(Task):
     seen_right = "recorded"
 
     def _visible(self, answers: tuple) -> Verdict:
-        chosen = {name: _letter(answer) for name, answer in zip(self.names, answers, strict=True)}
-        items = self.checks.quiz_items()
-        odd = [name for name, letter in chosen.items() if letter not in items[name]["choices"]]
-        if odd:
-            letters = ", ".join(items[odd[0]]["choices"])
-            return Verdict(0, f"{', '.join(odd)}: expected one letter of {letters}, such as {odd[0]} = 'b'")
-        return Verdict(1)
+        return _form(self.ask(answers, self.visible_seeds()), self.checks.quiz_items())
+
+
+class QuizForm(Quiz):
+    """A quiz whose right letters are not known here: only their form is judged."""
+
+    def judge(self, got: list, expected: list, mistakes: list[dict], tolerance: Tolerance) -> Verdict:
+        """expected: the quiz's items, once."""
+        return _form(got, expected[0])
+
+
+def _form(got: list, items: dict[str, dict]) -> Verdict:
+    """Is every answer a letter of its question? got: as `Task.ask` returned it."""
+    chosen = decode(got[0])
+    if isinstance(chosen, Raised):
+        return Verdict(0, f"raised {chosen.error}")
+    odd = [name for name, letter in chosen.items() if letter not in items[name]["choices"]]
+    if odd:
+        letters = ", ".join(items[odd[0]]["choices"])
+        return Verdict(0, f"{', '.join(odd)}: expected one letter of {letters}, such as {odd[0]} = 'b'")
+    return Verdict(1)
 
 
 NOT_ASKED = object()  # in a mistake of a quiz: it is about another question

@@ -1,7 +1,7 @@
 """How does a reader practise a quiz? Radio buttons, and a sentence for whichever choice was taken.
 
 The text is in the assignment's quiz.json: {"q1": {"question": …, "choices": {"a": [text, sentence], …}}, …}. Which
-choice is right stands in no file that students get; the sentences tell whoever reads them.
+choice is right is not written in any file that students get, but whoever reads all sentences knows it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,25 @@ from ...errors import CkptError, require
 
 
 def load(path: str | Path) -> dict[str, dict]:
-    """Read quiz.json and see that every question has choices, each with its text and its sentence."""
+    """The questions in quiz.json. path: the file, or its folder."""
     path = Path(path)
     path = path / "quiz.json" if path.is_dir() else path
     try:
-        items = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return read(path.read_bytes())
+    except OSError as error:
         raise CkptError(f"no quiz at {path}: {error}") from None
+
+
+def read(raw: bytes) -> dict[str, dict]:
+    """The questions in the bytes of quiz.json. Every question has choices, each with its text and its sentence."""
+    try:
+        items = dict(json.loads(raw))
+    except (ValueError, TypeError) as error:
+        raise CkptError(f"quiz.json is not a quiz: {error}") from None
     for name, item in items.items():
-        choices = item.get("choices", {})
+        choices = item.get("choices", {}) if isinstance(item, dict) else {}
         if "question" not in item or len(choices) < 2 or not all(len(choice) == 2 for choice in choices.values()):
-            raise CkptError(f"{path.name}, {name}: expected a question, and choices as letter: [text, sentence]")
+            raise CkptError(f"quiz.json, {name}: expected a question, and choices as letter: [text, sentence]")
     return items
 
 

@@ -19,16 +19,16 @@ from ckptlib.figures.explorers.checkpoint import (
 )
 
 
-def test_a_plain_run_keeps_every_tensor_and_as_many_bytes_as_saved_tensors_counts():
+def test_a_plain_run_saves_every_tensor_and_as_many_bytes_as_saved_tensors_counts():
     found = seen((PLAIN,) * BLOCKS)
     model, x = torch.nn.Sequential(*(_block() for _ in range(BLOCKS))), torch.randn(64, 64, requires_grad=True)
     saved = ck.saved_tensors(lambda: model(x))
-    assert found.kept == found.nbytes.keys() and found.runs == [1] * BLOCKS and not found.recomputed
-    assert found.kept_nbytes == saved.nbytes - saved.of("parameter").nbytes
+    assert found.saved == found.nbytes.keys() and found.runs == [1] * BLOCKS and not found.recomputed
+    assert found.saved_nbytes == saved.nbytes - saved.of("parameter").nbytes
 
 
 @pytest.mark.parametrize(
-    ("choice", "kept", "runs", "largest"),
+    ("choice", "saved", "runs", "largest"),
     [
         ((OWN,) * 4, {"x1", "x2", "x3", "x4"}, [2, 2, 2, 2], 1),
         ((OWN, JOINED, JOINED, JOINED), {"x1"}, [2, 2, 2, 2], 4),
@@ -36,9 +36,9 @@ def test_a_plain_run_keeps_every_tensor_and_as_many_bytes_as_saved_tensors_count
         ((PLAIN, PLAIN, OWN, PLAIN), {"x1", "h1", "g1", "x2", "h2", "g2", "x3", "x4", "h4", "g4"}, [1, 1, 2, 1], 1),
     ],
 )
-def test_only_a_segments_input_stays_and_the_largest_segment_comes_back(choice, kept, runs, largest):
+def test_only_a_segments_input_stays_and_the_largest_segment_comes_back(choice, saved, runs, largest):
     found = seen(choice)
-    assert found.kept == kept and found.runs == runs
+    assert found.saved == saved and found.runs == runs
     block = sum(found.nbytes[name] for name in ("x1", "h1", "g1"))
     assert largest * block - found.nbytes["x1"] <= found.recomputed <= largest * block
 

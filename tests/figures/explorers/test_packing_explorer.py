@@ -18,13 +18,13 @@ from ckptlib.figures.explorers.packing import (
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_bytes_are_what_the_bits_say_and_only_fewer_bits_cost_an_error(function):
     unit = 4 * ROWS * FEATURES
-    units = {"ReLU": 3 + 1, "tanh": 3 + 1, "GELU": 2 * 3}[function]  # GELU keeps its input, not its output
+    units = {"ReLU": 3 + 1, "tanh": 3 + 1, "GELU": 2 * 3}[function]  # GELU saves its input, not its output
     for way in WAYS:
         found = packed(way, 3, function)
         assert found.saved == units * unit
         scales = 4 * ROWS * units
-        kept = {"bf16": found.saved // 2, "int8": found.saved // 4 + scales, "keep as it is": found.saved}
-        assert found.kept == kept.get(way, 0)
+        left = {"bf16": found.saved // 2, "int8": found.saved // 4 + scales, "unchanged": found.saved}
+        assert found.on_device == left.get(way, 0)
         assert (found.moved_out == found.saved) == (way in ("host memory", "disk"))
         assert bool(found.worst) == (way in ("bf16", "int8"))
 

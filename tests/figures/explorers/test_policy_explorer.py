@@ -1,4 +1,4 @@
-"""Does the policy explorer predict what a checkpoint keeps and recomputes, and does it move when a knob does?"""
+"""Does the policy explorer predict what a checkpoint saves and recomputes, and does it move when a knob does?"""
 
 import time
 
@@ -25,11 +25,11 @@ from ckptlib.figures.explorers.policy import (
 @pytest.mark.slow
 @pytest.mark.parametrize("tokens", [32, 128])
 @pytest.mark.parametrize(
-    "kept", [("scores",), START, ("qkv", "softmax", "values"), ("gelu",), ("narrow", "widen"), tuple(LABELS)]
+    "saved", [("scores",), START, ("qkv", "softmax", "values"), ("gelu",), ("narrow", "widen"), tuple(LABELS)]
 )
-def test_the_prediction_is_what_a_checkpoint_does(tokens, kept):
-    row = ck.policy_report(lambda: block_of(tokens), mine=lambda f, *args: picks(kept))["mine"]
-    assert weigh(tokens, kept) == (row.kept, row.recomputed)
+def test_the_prediction_is_what_a_checkpoint_does(tokens, saved):
+    row = ck.policy_report(lambda: block_of(tokens), mine=lambda f, *args: picks(saved))["mine"]
+    assert weigh(tokens, saved) == (row.saved, row.recomputed)
 
 
 def test_flops_and_bytes_by_hand():
@@ -54,23 +54,23 @@ def test_nothing_beats_the_front(tokens):
 def test_moving_a_knob_redraws_figure_and_words():
     box = policy_explorer()
     tokens, first, second, figure, words = box.children
-    knobs = {knob.description.removeprefix("keep "): knob for knob in (*first.children, *second.children)}
+    knobs = {knob.description.removeprefix("save "): knob for knob in (*first.children, *second.children)}
     assert list(knobs) == list(LABELS) and all(isinstance(knob, widgets.Checkbox) for knob in knobs.values())
     before = figure.value, words.value
     assert "<svg" in figure.value and words.value == in_words(128, START)
     knobs["narrow"].value = True
     assert figure.value != before[0] and "Spares no FLOPs: narrow" in words.value
     tokens.value = 256
-    kept = [label for label, knob in knobs.items() if knob.value]
-    assert words.value == in_words(256, kept) == policy_figure(256, kept).alt
+    saved = [label for label, knob in knobs.items() if knob.value]
+    assert words.value == in_words(256, saved) == policy_figure(256, saved).alt
 
 
 @pytest.mark.slow
 def test_a_move_is_quick():
     policy_figure(128, START)
     times = []
-    for kept in (("qkv",), ("qkv", "proj"), ("widen",)):
+    for saved in (("qkv",), ("qkv", "proj"), ("widen",)):
         start = time.process_time()
-        policy_figure(128, kept).svg()
+        policy_figure(128, saved).svg()
         times.append(time.process_time() - start)
     assert min(times) < 2  # far less on an idle machine

@@ -9,18 +9,18 @@ from ckptlib.figures.explorers.tape import PROGRAMS, cut, in_words, steps, tape_
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.__name__)
-def test_the_last_step_has_the_gradients_of_the_tape_and_every_step_holds_less(program):
+def test_the_last_step_has_the_gradients_of_the_tape_and_fewer_bytes_are_saved_after_every_step(program):
     tape = ck.Tape()
     variables = program(tape)
     *_, output = variables.values()
     every = steps(program)
-    assert sum(every[0].held.values()) == tape.nbytes
+    assert sum(every[0].still_saved.values()) == tape.nbytes
     tape.backward(output, torch.ones_like(output.value))
     leaves = {name: var.grad for name, var in variables.items() if var.grad is not None}
     assert leaves.keys() == every[-1].grads.keys()
     assert all(torch.equal(dx, every[-1].grads[name]) for name, dx in leaves.items())
-    held = [sum(step.held.values()) for step in every]
-    assert held == sorted(held, reverse=True) and held[-1] == 0
+    saved = [sum(step.still_saved.values()) for step in every]
+    assert saved == sorted(saved, reverse=True) and saved[-1] == 0
 
 
 def test_overwriting_loses_a_use_and_the_words_say_so():

@@ -102,6 +102,7 @@ def test_an_sqlite_gradebook_that_somebody_has_locked(grade, tmp_path, when_told
     assert code == 0 and "the gradebook is locked by somebody else (database is locked): waiting" in err
 
 
+@pytest.mark.slow
 def test_patience_ends_and_nothing_is_lost(grade, tmp_path, monkeypatch):
     course = make(tmp_path, STUDENTS)
     with OneGradebook(f"sqlite:///{course}/gradebook.db", "toys", print):

@@ -12,7 +12,7 @@ import pytest
 
 from ckptlib.errors import CkptError
 from ckptlib.grading.many.executors import Cluster
-from ckptlib.grading.many.jobs import MOST_DEATHS, Job, work
+from ckptlib.grading.many.worker_failures import MOST_DEATHS, Job, work
 
 
 def stand_in(payload: bytes) -> bytes:

@@ -6,15 +6,15 @@ import re
 import pytest
 
 from ckptlib.grading.one import grade_one
-from ckptlib.grading.run import cell_driver, retry, run
-from ckptlib.grading.sandbox import watchdog
+from ckptlib.grading.run import cell_timeout, run
+from ckptlib.grading.sandbox import resource_usage
 
 # The words as they stand in the code that says them: a new one needs its sentence.
 SAID = {
     word
     for module, says in (
-        (cell_driver, r'_stop\("([^"]+)"|"died", "([^"]+)"|reason = "(\w+)" if .* else "(\w+)"'),
-        (watchdog, r'_kill\("([^"]+)"'),
+        (cell_timeout, r'_stop\("([^"]+)"|"died", "([^"]+)"|reason = "(\w+)" if .* else "(\w+)"'),
+        (resource_usage, r'_kill\("([^"]+)"'),
         (run, r'_no_answer\("([^"]+)"(?: if .* else "([^"]+)")?'),
     )
     for found in re.finditer(says, inspect.getsource(module))
@@ -25,7 +25,7 @@ SAID = {
 
 def test_the_words_were_found():
     assert {"timeout", "output", "garbage", "closed", "died", "memory", "sockets", "wall time", "error"} <= SAID
-    assert retry._NOT_ITS_FAULT <= SAID
+    assert run._NOT_ITS_FAULT <= SAID
 
 
 @pytest.mark.parametrize("word", sorted(SAID))

@@ -20,7 +20,7 @@ def toy(tmp_path_factory) -> Assignment:
 def record(toy) -> dict:
     """Of an honest submission: every answer is the reference's."""
     names = ("double", "both")
-    expected = {name: dict(zip(("right", "mistakes"), toy.expected(name, SEEDS), strict=True)) for name in names}
+    expected = {name: {"right": toy.right(name, SEEDS), "mistakes": toy.known(name, SEEDS)} for name in names}
     answers = {name: {"cases": copy.deepcopy(expected[name]["right"]), "grown": 0} for name in names}
     return {"problem": None, "notes": [], "tampering": [], "answers": answers, "expected": expected}
 
@@ -110,7 +110,6 @@ def stopped(ename: str, evalue: str, status: str = "error") -> dict:
             ": its cell stopped with NameError: name 'torch' is not defined",
         ),
         (stopped("E\x1b[2J", "a\n\nb\u202e"), ": its cell stopped with E [2J: a b"),
-        (stopped("NotImplementedError", ""), ". Was the cell run without an error?"),  # a blank
         (stopped("KeyboardInterrupt", "", "timeout"), ". Was the cell run without an error?"),  # a note tells it
         ({"status": "ok", "outputs": []}, ". Was the cell run without an error?"),  # another name was defined
     ],
@@ -120,6 +119,13 @@ def test_a_name_that_is_missing_is_told_with_what_its_cell_raised(toy, record, c
     record["cells"] = {"double": cell}
     task = score(toy, "ada", record).tasks[0]
     assert (task.points, task.message) == (0, f"double is not defined{message}")
+
+
+def test_a_blank_that_defines_nothing_is_not_answered(toy, record):
+    record["answers"]["double"] = {"missing": ["double"]}
+    record["cells"] = {"double": stopped("NotImplementedError", "")}
+    task = score(toy, "ada", record).tasks[0]
+    assert (task.points, task.message) == (0, "not answered yet")
 
 
 def test_what_a_cell_raised_is_cut(toy, record):

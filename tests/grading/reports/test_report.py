@@ -17,7 +17,7 @@ from ckptlib.grading.gradebook.course_folders import Course
 from ckptlib.grading.gradebook.gradebook import OneGradebook
 from ckptlib.grading.gradebook.journal import Journal
 from ckptlib.grading.reports.class_report import Answer, Line, Report, collect
-from ckptlib.grading.reports.export import as_text, written
+from ckptlib.grading.reports.report_formats import as_text, written
 
 NAME = "01_small"
 STUB = "def ledger(model):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
@@ -238,7 +238,7 @@ def test_what_is_missing_is_said(folder, tmp_path, capsys):
 @pytest.mark.slow
 def test_nbgraders_own_export_writes_a_row_per_student_and_task(folder, tmp_path):
     file = tmp_path / "grades.csv"
-    exporter = "--exporter=ckptlib.grading.reports.export.PerQuestionExporter"
+    exporter = "--exporter=ckptlib.grading.reports.report_formats.PerQuestionExporter"
     command = [sys.executable, "-m", "nbgrader", "export", exporter, "--to", str(file)]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     rows = [*csv.DictReader(file.open())]

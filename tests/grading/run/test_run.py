@@ -38,7 +38,7 @@ def honest_part_is_whole(transcript: dict) -> bool:
 
 def left_over(sandbox) -> list[str]:
     """Processes, other than the warm one, of whoever kernels run as."""
-    from ckptlib.grading.sandbox.watchdog import tree
+    from ckptlib.grading.sandbox.resource_usage import tree
 
     deadline = time.monotonic() + 30
     while len(found := tree(sandbox.pid)) > 2 and time.monotonic() < deadline:

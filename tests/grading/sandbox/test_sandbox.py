@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptlib.grading.sandbox import sockets, watchdog
+from ckptlib.grading.sandbox import resource_usage, sockets
 from ckptlib.grading.sandbox.limits import Limits
 
 TRY = textwrap.dedent(
@@ -43,7 +43,7 @@ def attempts(said, code: str) -> dict[str, str]:
 
 
 def test_nobody_else_is_there_to_be_signalled_traced_or_read(said, sandbox):
-    warm, inner = watchdog.tree(sandbox.pid)[:2]  # bubblewrap's outer process, and the warm process itself
+    warm, inner = resource_usage.tree(sandbox.pid)[:2]  # bubblewrap's outer process, and the warm process itself
     got = attempts(
         said,
         f"""

@@ -17,8 +17,8 @@ import pytest
 from printed import text
 
 from ckptlib.grading.run.run import Cell, run
+from ckptlib.grading.sandbox import resource_usage, sockets, visible_system
 from ckptlib.grading.sandbox import sandbox as sandbox_module
-from ckptlib.grading.sandbox import sockets, visible_system, watchdog
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import Sandbox, SandboxUnavailable
 from ckptlib.grading.sandbox.unconfined import Unconfined
@@ -80,7 +80,7 @@ def _state(pid: int) -> str:
 def test_a_killed_worker_takes_everything_with_it(need):
     need("bubblewrap")
     process, place, (warm, *kernels) = worker()
-    everybody = watchdog.tree(warm)
+    everybody = resource_usage.tree(warm)
     assert set(kernels) < set(everybody) and len(everybody) == 6  # bubblewrap, warm, two keepers, two kernels
     process.kill()
     process.wait()
@@ -92,7 +92,7 @@ def test_a_killed_worker_takes_everything_with_it(need):
 
 def test_workers_share_a_warm_process(sandbox):
     process, place, kernels = worker(sandbox.address)
-    assert set(kernels) <= set(watchdog.tree(sandbox.pid))
+    assert set(kernels) <= set(resource_usage.tree(sandbox.pid))
     process.kill()
     process.wait()
     assert running(kernels) == []
@@ -179,7 +179,7 @@ def test_a_dead_warm_process_is_replaced(need, monkeypatch):
     start = Sandbox.start
     monkeypatch.setattr(Sandbox, "start", lambda: start(preload=()))
     first = sandbox_module.default()
-    everybody = watchdog.tree(first.pid)
+    everybody = resource_usage.tree(first.pid)
     os.kill(first.pid, signal.SIGKILL)
     assert running([first.pid]) == []
     second = sandbox_module.default()
@@ -212,7 +212,7 @@ def test_without_bubblewrap_it_says_so_and_still_limits(monkeypatch):
 
 
 def test_without_a_sandbox_the_sockets_of_the_machine_are_not_the_kernels_fault(monkeypatch):
-    monkeypatch.setattr(watchdog, "_MOST_SOCKETS", -1)  # as if the machine had more than are allowed
+    monkeypatch.setattr(resource_usage, "_MOST_SOCKETS", -1)  # as if the machine had more than are allowed
     transcript = run([Cell("a", "print(1)")], [], {}, Limits(), Unconfined("not needed here"))
     assert text(transcript["cells"]["a"]["outputs"]) == "1\n"
 

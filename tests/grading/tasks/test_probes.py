@@ -11,9 +11,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from ckptlib import CkptError
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.assignment.visible_answers import visible
-from ckptlib.grading.run import questions
-from ckptlib.grading.run.questions import load_tasks
-from ckptlib.grading.run.tamper_check import sample
+from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run.kernel_answers import load_tasks, sample
 from ckptlib.grading.tasks.inputs import Given
 from ckptlib.grading.tasks.probes import Missed
 
@@ -139,7 +138,7 @@ def test_a_missing_visible_json_says_what_to_do(check, course):
 
 
 def test_a_wrong_number_of_answers_is_the_authors_mistake(check):
-    with pytest.raises(CkptError, match="takes double: 2 given"):
+    with pytest.raises(CkptError, match="takes double: 2 were passed"):
         check.double(1, 2)
     with pytest.raises(AttributeError, match="no task 'doubel' here, only double, table, quiz"):
         _ = check.doubel
@@ -227,29 +226,29 @@ def respond(code, monkeypatch, **names):
     shell = InteractiveShell.instance()
     shell.user_ns.update(names)
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data[questions.MIME]))
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data[kernel_answers.MIME]))
     exec(code, {})
     return shown[0]
 
 
 def test_a_kernel_answers_with_data_for_each_seed(monkeypatch):
-    code = questions.question("n0nce", TASKS, "double", [5, 6])
+    code = kernel_answers.question("n0nce", TASKS, "double", [5, 6])
     answer = respond(code, monkeypatch, double=lambda x: 2 * x)
     assert answer == {"nonce": "n0nce", "data": {"cases": [2 * Given(s).integer(1, 1000) for s in (5, 6)]}}
 
 
 def test_a_kernel_says_which_name_is_missing(monkeypatch):
-    answer = respond(questions.question("n", TASKS, "table", [5]), monkeypatch)
+    answer = respond(kernel_answers.question("n", TASKS, "table", [5]), monkeypatch)
     assert answer["data"] == {"missing": ["table"]}
 
 
 def test_the_tamper_check_gives_the_same_everywhere(monkeypatch):
-    answer = respond(questions.question("n", TASKS, questions.TAMPER_CHECK, [5, 6]), monkeypatch)
-    assert answer["data"]["cases"] == [sample(5, questions), sample(6, questions)]
-    assert sample(5, questions) != sample(6, questions)
+    answer = respond(kernel_answers.question("n", TASKS, kernel_answers.TAMPER_CHECK, [5, 6]), monkeypatch)
+    assert answer["data"]["cases"] == [sample(5), sample(6)]
+    assert sample(5) != sample(6)
 
 
 def test_the_tamper_check_notices_a_patched_library(monkeypatch):
-    honest = sample(5, questions)
+    honest = sample(5)
     monkeypatch.setattr("torch.allclose", lambda *args, **kwargs: True)
-    assert sample(5, questions) != honest
+    assert sample(5) != honest

@@ -1,6 +1,6 @@
 # %% asks the library's rules
 def first_block(nbytes):
-    from ckptlib.cuda.allocator_blocks import CUDA_RULES as rules
+    from ckptlib.cuda.allocator_rules import CUDA_RULES as rules
 
     size = rules.round_size(nbytes)
     segment = rules.segment_size(size)

@@ -3,7 +3,7 @@ def stored_by(model, x):
     with ck.watch(model) as w:
         out = model(x)
     root = type(model).__name__
-    return {("" if row.module == root else row.module): row.stored for row in w.rows}
+    return {("" if row.module == root else row.module): row.saved for row in w.rows}
 
 
 # %% forwards replaced for so long, storages held

@@ -156,7 +156,7 @@ def stored_by(model, x):
     with ck.watch(model) as w:
         model(x).sum().backward()
     root = type(model).__name__
-    return {("" if row.module == root else row.module): row.stored for row in w.rows}
+    return {("" if row.module == root else row.module): row.saved for row in w.rows}
 
 
 # %% x was made to require a gradient

@@ -9,10 +9,10 @@ def plan_model(stages, x, budget):
         forward.append(counter.get_total_flops())
         backward.append(2 * forward[-1])
     times = replace(costs, ftime=forward, btime=backward)
-    return ck.plan(stages, x, budget, costs=times).schedule
+    return ck.optimal(times, budget)
 
 
 # %% the weights of a block, times anything
 def plan_model(stages, x, budget):
     times = [sum(p.numel() for p in stage.parameters() if p.ndim == 2) for stage in stages]
-    return ck.plan(stages, x, budget, costs=replace(ck.profile_chain(stages, x), ftime=times)).schedule
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)

@@ -159,13 +159,16 @@ def _cell(value: Any) -> Any:
         return f"{value:g}"
     if not isinstance(value, str):
         return value
-    # Control characters go: a spreadsheet may skip them, and then meet the formula behind them.
+    # Control characters go: a spreadsheet may skip them, and then meet the formula after them.
     plain = "".join(c if c.isprintable() or c == "\n" else " " for c in value)
     return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20") else plain
 
 
 class PerQuestionExporter(ExportPlugin):
-    """A row per student and task: `nbgrader export --exporter=ckptlib.grading.reports.export.PerQuestionExporter`."""
+    """Write a row for each student and task.
+
+    `nbgrader export --exporter=ckptlib.grading.reports.report_formats.PerQuestionExporter`
+    """
 
     def export(self, gradebook: Gradebook) -> None:
         wanted, students = {*map(str, self.assignment)}, {*map(str, self.student)}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ..sandbox.kernel_process import KernelProcess
 from ..sandbox.limits import Limits
+from ..sandbox.resource_usage import PERIOD, Watchdog
 from ..sandbox.unconfined import PlainProcess
-from ..sandbox.watchdog import PERIOD, Watchdog
 from .listener import Listener
 
 _GRACE = 2.0  # seconds from the interrupt to the kill

@@ -1,14 +1,20 @@
-"""Without the source: does a notebook get what it would get with it, whatever an editor made of its file?"""
+"""Without the source: does a notebook get what it would get with it, whatever became of its file and of its cells?"""
 
 import json
 import shutil
 
 import pytest
-from small_course import BLANK, HALF, NAME, RIGHT, make, notebook
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_course import BLANK, HALF, NAME, RIGHT, SQUARE, make, notebook, result
 
 from ckptlib.cli import main
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.assignment.visible_answers import visible
+from ckptlib.grading.one.grade_one import examine
+from ckptlib.grading.one.scoring import score
+from ckptlib.grading.one.task_list import released
+from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import use
 
 ALONE = "Only the checks that you can see"
@@ -121,14 +127,90 @@ def test_a_check_cell_that_is_missing_or_edited_is_no_task_less(check, change):
     assert code == 1 and "0 / 2    both" in out and out.rstrip().endswith("3 / 5")
 
 
+# ---- cells that were moved, repeated or deleted ---------------------------------------------------------------------
+def moved(answers: dict[str, str]) -> dict:
+    """The answer to `double` stands last, and needs a name that the cell before it defines."""
+    found = plain({**answers, "double": "two = factor\ndef double(x):\n    return two * x"})
+    helper = {"cell_type": "code", "source": "factor = 2", "metadata": {}, "outputs": [], "execution_count": None}
+    found["cells"] += [helper, found["cells"].pop(2)]
+    return found
+
+
+def with_the_stub_again(answers: dict[str, str]) -> dict:
+    found = plain(answers)
+    found["cells"].append(found["cells"][2] | {"source": BLANK["double"], "id": "again"})
+    return found
+
+
+def without_the_first_cells(answers: dict[str, str]) -> dict:
+    found = plain({**answers, "double": "check\n" + answers["double"]})
+    del found["cells"][:2]  # the cell that imports `check` is locked, and comes back
+    return found
+
+
+def as_text(answers: dict[str, str]) -> dict:
+    found = plain(answers)
+    found["cells"][4] = {"cell_type": "markdown", "metadata": {}, "source": answers["both"]}
+    return found
+
+
+def without_an_answer_cell(answers: dict[str, str]) -> dict:
+    found = plain(answers)
+    del found["cells"][4]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changed", "points", "note"),
+    [
+        (moved, 5, "cells had been moved: they are run in the assignment's order"),
+        (with_the_stub_again, 5, "the answer cell 'double' was there 2 times: copies were dropped"),
+        (without_the_first_cells, 5, "locked cells were missing and came back: 'setup'"),
+        (as_text, 5, "the answer cell 'both' had been turned into markdown: read as code"),
+        (without_an_answer_cell, 3, "the answer cell 'both' was missing: the empty one came back"),
+    ],
+)
+def test_a_check_says_what_grading_says(check, grade, tmp_path, changed, points, note):
+    code, out = check(changed(RIGHT))
+    assert code == (points < 5) and out.rstrip().endswith(f"{points} / 5") and note in out
+    submitted = tmp_path / "course/submitted/you" / NAME
+    submitted.mkdir(parents=True)
+    (submitted / f"{NAME}.ipynb").write_text(json.dumps(changed(RIGHT)))
+    graded = result(grade(tmp_path / "course", "--json", "--workers", "1")[1])["you"]
+    assert graded["score"] == points and note in graded["notes"]
+    for task in graded["tasks"]:
+        assert f"{task['points']:g} / {task['max_points']:g}" in out and task["message"] in out
+
+
+CELLS = [
+    *plain(RIGHT)["cells"],
+    *(plain(answers)["cells"][at] for answers in (BLANK, HALF, SQUARE) for at in (2, 4)),
+    {"cell_type": "code", "source": "def double(x):\n    return helper * x\nhelper = 2", "metadata": {}},
+    {"cell_type": "code", "source": "helper = 3\nboth", "metadata": {}},
+    {"cell_type": "code", "source": "del double", "metadata": {}},
+]
+
+
+@pytest.mark.slow
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(CELLS), max_size=10), st.booleans())
+def test_the_verdicts_are_those_of_grading(sandbox, alone, tmp_path, cells, bare):
+    """Whatever became of the cells: on the same inputs, the release alone says what the source says."""
+    cells = [{**cell, "metadata": {}} if bare else dict(cell) for cell in cells]
+    for cell in cells:
+        cell.pop("id", None)
+    files = {path.name: path.read_bytes() for path in alone.iterdir()}
+    files[f"{NAME}.ipynb"] = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}).encode()
+    use(sandbox.address)
+    seen = []
+    for assignment in (released(files), Assignment.load(tmp_path / "course/source" / NAME)):
+        seeds = {name: task.visible_seeds() for name, task in assignment.tasks.items()}
+        found = score(assignment, "", examine(assignment, files, seeds, Limits(), sandbox.address))
+        seen.append((found.tasks, found.notes, found.flags, found.problem))
+    assert seen[0] == seen[1] and len(seen[0][0]) == 2
+
+
 # ---- what is said about a task without an answer --------------------------------------------------------------------
-def test_an_answer_cell_that_is_gone_or_is_text(check):
-    found = plain(RIGHT)
-    found["cells"][4] = {"cell_type": "markdown", "metadata": {}, "source": RIGHT["both"]}
-    code, out = check(found)
-    assert code == 1 and "0 / 2    both" in out
-    said = " ".join(out.split())
-    assert f"both is not defined in any code cell of '{NAME}.ipynb'" in said and "or turned into text?" in said
 
 
 def test_an_answer_cell_that_stopped(check):
@@ -148,9 +230,12 @@ def test_lines_for_colab_do_not_stop_a_cell(check):
 
 
 def test_several_notebooks(check, alone):
+    """The one with the expected name is read if there are answers in it, as when it is graded."""
     (alone / f"{NAME}-Copy1.ipynb").write_text(notebook(RIGHT))
-    code, out = check(plain(BLANK))
+    code, out = check(plain(HALF))
     assert code == 1 and f"'{NAME}.ipynb' was read, not '{NAME}-Copy1.ipynb'" in out
+    code, out = check(plain(BLANK))
+    assert code == 0 and f"'{NAME}-Copy1.ipynb' was read, not '{NAME}.ipynb'" in out
 
 
 # ---- nothing to check -----------------------------------------------------------------------------------------------
@@ -167,6 +252,27 @@ def test_tasks_that_are_not_known(check, alone, tasks, said):
     (alone / "tasks.py").unlink() if tasks is None else (alone / "tasks.py").write_text(tasks)
     code, out = check(plain(RIGHT))
     assert code == 1 and said in out and "Put the notebook into the folder that its assignment came in" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "visible.json is missing, damaged or too old: it does not have 'double'"),
+        ("[1]", "visible.json is missing, damaged or too old: it does not have 'double'"),
+        ("notebook", "visible.json is damaged or too old: it does not hold the released notebook"),
+        ("cells", "visible.json is damaged or too old: it does not hold the released notebook"),
+    ],
+)
+def test_what_to_expect_is_not_known(check, alone, text, said):
+    file = alone / "visible.json"
+    shown = json.loads(file.read_text())
+    if text == "notebook":
+        del shown[f"{NAME}.ipynb"]
+    if text == "cells":
+        shown[f"{NAME}.ipynb"]["cells"] = [7]
+    file.unlink() if text is None else file.write_text(text if text == "[1]" else json.dumps(shown))
+    code, out = check(plain(RIGHT))
+    assert code == 1 and said in " ".join(out.split()) and "fetch the assignment again" in out
 
 
 def test_no_notebook_at_all(check):

@@ -70,11 +70,11 @@ def device_context() -> torch.device | None:
     return next((mode.device for mode in modes if isinstance(mode, DeviceContext)), None)
 
 
-class Surroundings:
-    """A picture of the global state that PyTorch's functions depend on, taken when it is made.
+class GlobalState:
+    """The global state that PyTorch's functions depend on, as it is when this object is made.
 
     Backward usually runs outside the `with torch.autocast(...)` of forward, and after others have drawn random numbers.
-    What a function keeps in Python, a call counter or a cache, is in no picture.
+    State that a function has in Python, such as a call counter or a cache, is not part of it.
     """
 
     def __init__(self, preserve_rng_state: bool, values: Iterable[Any]) -> None:
@@ -86,8 +86,8 @@ class Surroundings:
         self.awake = accelerator_awake()
 
     @contextmanager
-    def again(self) -> Iterator[None]:
-        """Everything as it was then; afterwards, everything as it is now."""
+    def restored(self) -> Iterator[None]:
+        """Inside, all is as it was then; afterwards, all is as it is now."""
         now = rng_states(device for device, _ in self.rng)
         try:
             set_rng_states(self.rng)

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from ..errors import CkptError
 from ..remember.hooks import Watch, watch
-from ..tables import Table
+from ..tables import ShownAsTable, Table
 from ..torch_internals import AnyDropout, tree_leaves, tree_map
-from .restored_state import CPU, accelerators_in_use, rng_states, set_rng_states
+from .rng_and_autocast import CPU, accelerators_in_use, rng_states, set_rng_states
 
 WHY = {
     "untrained": "no gradient arrived: reentrant, and no input requires one? use_reentrant=False",
@@ -32,7 +32,7 @@ WHY = {
 }
 
 
-class Finding(NamedTuple):
+class Comparison(NamedTuple):
     """One thing compared. `verdict` is "equal", "close" (rounding), "differs" or, for hooks, "again"."""
 
     what: str  # "output", "gradient", "rng", "buffer" or "hooks"
@@ -43,15 +43,15 @@ class Finding(NamedTuple):
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Equivalence:
-    """Everything that was compared. True if all results agree: that modules ran again is the point, no difference."""
+@dataclass(frozen=True, repr=False)
+class Equivalence(ShownAsTable):
+    """Everything that was compared. True if all results agree; modules may well have run again."""
 
-    findings: list[Finding]
+    comparisons: list[Comparison]
 
     @property
-    def differences(self) -> list[Finding]:
-        return [f for f in self.findings if f.verdict == "differs"]
+    def differences(self) -> list[Comparison]:
+        return [f for f in self.comparisons if f.verdict == "differs"]
 
     def __bool__(self) -> bool:
         return not self.differences
@@ -59,28 +59,20 @@ class Equivalence:
     def table(self) -> Table:
         """One row for each kind of thing that is equal, one for each single thing that is not."""
         rows = []
-        for what in dict.fromkeys(f.what for f in self.findings):
-            mine = [f for f in self.findings if f.what == what]
+        for what in dict.fromkeys(f.what for f in self.comparisons):
+            mine = [f for f in self.comparisons if f.what == what]
             rows += [(what, f.name, f.verdict, f.plain, f.wrapped, f.why) for f in mine if f.verdict != "equal"]
             if equal := sum(f.verdict == "equal" for f in mine):
                 rows.append((what, f"({equal} of {len(mine)})", "equal", "", "", ""))
         title = "the same results" if self else f"{len(self.differences)} differences"
         return Table(title, ("what", "name", "verdict", "plain", "wrapped", "why"), rows)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
 
 def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equivalence:
     """Run `model(x)` and the same model with checkpoints, forward and backward, on copies; compare what came out.
 
     wrapped  a module with as many parameters and buffers, in the same order and shapes: it gets the model's values;
-             or a function of (model, x), given a copy of the model: `lambda m, x: ck.checkpoint(m, x, ...)`.
+             or a function of (model, x), called with a copy of the model: `lambda m, x: ck.checkpoint(m, x, ...)`.
     x        the input; a tuple stands for several.
 
     Compared: outputs, gradients of inputs and parameters, the RNG's state afterwards, buffers, and how often each
@@ -157,12 +149,12 @@ def _run(module: nn.Module, call: Callable, args: tuple, start: list) -> _Run:
     return _Run(outputs, grads, rng_states(device for device, _ in start), list(module.buffers()), watched)
 
 
-def _compare(model: nn.Module, a: _Run, b: _Run) -> Iterator[Finding]:
+def _compare(model: nn.Module, a: _Run, b: _Run) -> Iterator[Comparison]:
     pairs = zip(a.outputs, b.outputs, strict=False)
-    outputs = [_finding("output", str(i), y, z, WHY["output"]) for i, (y, z) in enumerate(pairs)]
+    outputs = [_compared("output", str(i), y, z, WHY["output"]) for i, (y, z) in enumerate(pairs)]
     if len(a.outputs) != len(b.outputs):
         n, m = (f"{len(run.outputs)} leaves" for run in (a, b))
-        outputs.append(Finding("output", "", "differs", n, m, WHY["output"]))
+        outputs.append(Comparison("output", "", "differs", n, m, WHY["output"]))
     yield from outputs
     parameters = [name for name, _ in model.named_parameters()]
     names = [f"input {i}" for i in range(len(a.gradients) - len(parameters))] + parameters
@@ -171,17 +163,17 @@ def _compare(model: nn.Module, a: _Run, b: _Run) -> Iterator[Finding]:
     known = "untrained" if all(h is None for h in b.gradients) else None
     known = known or ("first" if any(f.verdict == "differs" for f in outputs) else None)
     for name, g, h in zip(names, a.gradients, b.gradients, strict=True):
-        yield _finding("gradient", name, g, h, WHY[known or _reason(name, g, h, random)])
+        yield _compared("gradient", name, g, h, WHY[known or _reason(name, g, h, random)])
     for (device, s), (_, t) in zip(a.rng, b.rng, strict=True):
         verdict = "equal" if torch.equal(s, t) else "differs"
-        yield Finding("rng", str(device), verdict, "", "", "" if verdict == "equal" else WHY["rng"])
+        yield Comparison("rng", str(device), verdict, "", "", "" if verdict == "equal" else WHY["rng"])
     for (name, _), s, t in zip(model.named_buffers(), a.buffers, b.buffers, strict=True):
-        yield _finding("buffer", name, s, t, WHY["buffer"])
+        yield _compared("buffer", name, s, t, WHY["buffer"])
     for row in b.watched.rows:
         calls = f"{row.forward + row.recompute}" + (f" ({row.cut} cut)" if row.cut else "")
         verdict = "again" if row.recompute else "equal"
         why = WHY["cut" if row.cut else "hooks"] if row.recompute else ""
-        yield Finding("hooks", row.module, verdict, f"{row.forward}", calls, why)
+        yield Comparison("hooks", row.module, verdict, f"{row.forward}", calls, why)
 
 
 def _reason(name: str, g: Tensor | None, h: Tensor | None, random: bool) -> str:
@@ -194,27 +186,27 @@ def _reason(name: str, g: Tensor | None, h: Tensor | None, random: bool) -> str:
     return "random" if random else "precision" if (h - g).abs().max() <= 0.02 * g.abs().max() else "impure"
 
 
-def _finding(what: str, name: str, a: Any, b: Any, why: str) -> Finding:
+def _compared(what: str, name: str, a: Any, b: Any, why: str) -> Comparison:
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         same = a is b if a is None or b is None else type(a) is type(b) and a == b
         plain, wrapped = ("a tensor" if isinstance(v, Tensor) else repr(v) for v in (a, b))
-        return Finding(what, name, "equal" if same else "differs", plain, wrapped, "" if same else why)
+        return Comparison(what, name, "equal" if same else "differs", plain, wrapped, "" if same else why)
     if what == "output" and a.requires_grad and not b.requires_grad:
-        return Finding(what, name, "differs", "requires_grad", "does not", WHY["untrained"])
+        return Comparison(what, name, "differs", "requires_grad", "does not", WHY["untrained"])
     if a.shape != b.shape or a.dtype != b.dtype:
         plain, wrapped = (f"{tuple(v.shape)} {v.dtype}" for v in (a, b))
-        return Finding(what, name, "differs", plain, wrapped, why)
+        return Comparison(what, name, "differs", plain, wrapped, why)
     # The widest type of their kind: what is compared here has no rounding of its own.
     wide = torch.complex128 if a.is_complex() else torch.float64
     return _numbers(what, name, a.detach().to(wide), b.detach().to(wide), why)
 
 
-def _numbers(what: str, name: str, a: Tensor, b: Tensor, why: str) -> Finding:
+def _numbers(what: str, name: str, a: Tensor, b: Tensor, why: str) -> Comparison:
     if torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True):
-        return Finding(what, name, "equal", "", "")
+        return Comparison(what, name, "equal", "", "")
     far, largest = (a - b).abs().max().item(), a.abs().max().item()
     if torch.allclose(a, b, rtol=1e-5, atol=1e-6 * largest, equal_nan=True):
-        return Finding(what, name, "close", "", f"off by at most {far:.1e}", "rounding")
+        return Comparison(what, name, "close", "", f"off by at most {far:.1e}", "rounding")
     if a.numel() == 1:
-        return Finding(what, name, "differs", f"{a.item():.6g}", f"{b.item():.6g}", why)
-    return Finding(what, name, "differs", f"largest {largest:.3g}", f"off by up to {far:.3g}", why)
+        return Comparison(what, name, "differs", f"{a.item():.6g}", f"{b.item():.6g}", why)
+    return Comparison(what, name, "differs", f"largest {largest:.3g}", f"off by up to {far:.3g}", why)

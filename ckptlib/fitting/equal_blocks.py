@@ -1,47 +1,27 @@
-"""What does a way to train need? Bytes and FLOPs of any schedule of a model's blocks and its head."""
+"""What does a model of equal blocks need? Bytes and FLOPs of any schedule of its blocks and its head.
+
+All blocks are alike, so that three of them, measured once (block_costs.py), tell about any number of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 from ..models.formulas import attention_again_flops, forward_flops, head_flops
 from ..planning.costs import Costs
-from ..planning.known_schedules import store_all
-from ..planning.optimal import smallest_budget
-from ..planning.schedule import BACKWARD, KEEP_ALL, KEEP_INPUT, RESTORE, Schedule, Step
-from .block_costs import measured_block, optimizer
+from ..planning.known_schedules import recompute_each, store_all
+from ..planning.optimal import BudgetTooSmall, optimal, smallest_budget
+from ..planning.schedule import BACKWARD, KEEP_ALL, Schedule, Step
+from .answers import Need
+from .block_costs import KINDS, measured_block, optimizer
+from .largest_batch import Steps
 from .training_runs import Setting
 from .windows import Parts, together
 
 
-def recompute_each(layers: int) -> Schedule:
-    """Keep every block's input, and run each again when its turn comes: what `torch.utils.checkpoint` does.
-
-    The head, the last stage, is not run again.
-    """
-    forward = [(KEEP_INPUT, i) for i in range(layers)] + [(KEEP_ALL, layers), (BACKWARD, layers)]
-    again = [(kind, i) for i in reversed(range(layers)) for kind in (RESTORE, KEEP_ALL, BACKWARD)]
-    return Schedule(layers + 1, forward + again)
-
-
-@dataclass(frozen=True)
-class Need:
-    """What a training step needs at its fullest moment, in bytes by part; `window` tells when that is."""
-
-    batch: int
-    window: str
-    parts: Parts
-    extra: float  # FLOPs that are run again, as a fraction of all those of a step that recomputes nothing
-    schedule: Schedule  # of the blocks and, last, the head
-    selective: bool  # whether blocks that keep everything recompute their attention nevertheless
-
-    @property
-    def nbytes(self) -> int:
-        return sum(self.parts.values())
-
-
-class Chain:
+class BlockChain:
     """The model's blocks and head at one batch. Blocks of kind "selective" run attention again.
 
     Time is in FLOPs of one sequence: it counts matrix products, backward's as twice forward's.
@@ -96,7 +76,7 @@ class Chain:
         return self.need(store_all(self.layers + 1))
 
     def each_again(self) -> Need:
-        return self.need(recompute_each(self.layers))
+        return self.need(recompute_each(self.layers + 1, self.layers))
 
     def need(self, schedule: Schedule) -> Need:
         cost = schedule.cost(self.exact(schedule))
@@ -132,3 +112,56 @@ class Chain:
             parts["workspace"] += block.gradient - block.head_gradients
         parts["activations"] += self.base + step.nbytes - sum(parts.values())
         return parts
+
+
+class EqualBlocks(Steps):
+    """The training step of a named model, AdamW's part included. `tick` is called for each batch that is looked at."""
+
+    def __init__(self, at: Setting, tick: Callable[[], object] = lambda: None):
+        self.at, self.tick = at, tick
+
+    def need(self, batch: int, strategy: str, nbytes: int) -> Need:
+        if strategy == "planned":
+            return self._planned(self._chains(batch), nbytes)
+        if strategy == "full":
+            return self._chain(batch, "none").each_again()
+        return self._chain(batch, strategy).all_kept()
+
+    def least(self, batch: int, strategy: str, nbytes: int) -> int:
+        if strategy != "planned":
+            return self.need(batch, strategy, nbytes).nbytes
+        chains = self._chains(batch)
+        least = min(*(chain.least for chain in chains), *(need.nbytes for need in _simple(chains)))
+        # `chain.least` takes every block's backward at its dearest; the plan itself may need less.
+        return least if least <= nbytes else min(least, self._planned(chains, nbytes).nbytes)
+
+    def _chain(self, batch: int, kind: str) -> BlockChain:
+        self.tick()
+        return BlockChain(replace(self.at, batch=batch), kind)
+
+    def _chains(self, batch: int) -> list[BlockChain]:
+        return [self._chain(batch, kind) for kind in KINDS]
+
+    def _planned(self, chains: list[BlockChain], nbytes: int) -> Need:
+        """The fastest schedule, with or without attention recomputed in every block.
+
+        The simple strategies are among those looked at, so that no plan is worse than any of them.
+        """
+        found = [need for need in _simple(chains) if need.nbytes <= nbytes]
+        for chain in sorted(chains, key=lambda chain: chain.fastest_possible(nbytes)):
+            best = min((need.extra for need in found), default=float("inf"))
+            if chain.fastest_possible(nbytes) < best:
+                try:
+                    found.append(chain.need(optimal(chain.costs, nbytes - chain.base)))
+                except BudgetTooSmall:
+                    continue
+        if found:
+            return min(found, key=lambda need: need.extra)
+        frugal = min(chains, key=lambda chain: chain.least)
+        found = [*_simple(chains), frugal.need(optimal(frugal.costs, smallest_budget(frugal.costs)))]
+        return min(found, key=lambda need: need.nbytes)
+
+
+def _simple(chains: list[BlockChain]) -> list[Need]:
+    """What the strategies without a plan need: none, full and selective."""
+    return [chains[0].all_kept(), chains[0].each_again(), *(chain.all_kept() for chain in chains[1:])]

@@ -11,7 +11,7 @@ from torch import nn
 import ckptlib as ck
 from ckptlib.models.mlp import MLP
 from ckptlib.recompute.checkpoint import checkpoint
-from ckptlib.recompute.equivalent import equivalent
+from ckptlib.recompute.equivalence import equivalent
 
 
 def net(*extra):
@@ -27,7 +27,7 @@ def test_a_model_equals_itself_and_is_left_alone():
     model, x = net(nn.Dropout()), torch.randn(3, 4, requires_grad=True)
     before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     found = equivalent(model, model, x)
-    assert found and {f.verdict for f in found.findings} == {"equal"}
+    assert found and {f.verdict for f in found.comparisons} == {"equal"}
     assert torch.equal(torch.get_rng_state(), state) and x.grad is None
     assert all(p.grad is None and torch.equal(p, before[n]) for n, p in model.named_parameters())
     assert str(found).startswith("the same results")
@@ -39,7 +39,7 @@ def test_a_checkpoint_is_equivalent_and_its_modules_ran_again(way, use_reentrant
     x = torch.randn(3, 4, requires_grad=True)
     found = equivalent(net(nn.Dropout()), lambda m, x: way(m, x, use_reentrant=use_reentrant), x)
     assert found
-    again = {f.name: f.wrapped for f in found.findings if f.verdict == "again"}
+    again = {f.name: f.wrapped for f in found.comparisons if f.verdict == "again"}
     assert again["0"] == "2" and again["Sequential"] == ("2" if use_reentrant else "2 (1 cut)")
 
 

@@ -55,7 +55,7 @@ def runs(pid: int) -> bool:
 
 
 def end(agent: subprocess.Popen | None, folder: Path, patience: float = 3) -> None:
-    """torchrun first, so that it ends its ranks; then, one by one, whoever is still there."""
+    """End torchrun first, so that it ends its ranks; then end the ranks that are still there, one by one."""
     if agent is None:
         return
     if agent.poll() is None:
@@ -72,7 +72,7 @@ def end(agent: subprocess.Popen | None, folder: Path, patience: float = 3) -> No
 
 
 def _kill(pid: int, folder: Path) -> bool:
-    """Was it still there, and the one that we started? A number may have been given to another process."""
+    """Kill a rank if it is still there. False if it is gone, or if its number belongs to another process by now."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""What can a kernel hold besides its outputs, and when does it copy an input first? The rules' vocabulary."""
+"""What can a kernel allocate besides its outputs, and when does it copy an input first? Used by all rules."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ...tracing.events import TensorMeta
 HALVES = (torch.float16, torch.bfloat16)
 
 
-class Held(NamedTuple):
-    """What a CUDA kernel holds besides the tensors the trace saw. All sizes in bytes, in the order of allocation."""
+class HiddenMemory(NamedTuple):
+    """What a CUDA kernel allocates and no tensor shows. All sizes are in bytes, in the order of allocation."""
 
     before: tuple[int, ...] = ()  # allocated before its outputs, freed when it returns
     after: tuple[int, ...] = ()  # allocated after its outputs, freed when it returns
     unknown: str = ""  # what cannot be predicted, and why
 
 
-NOTHING = Held()
+NOTHING = HiddenMemory()
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -61,5 +61,5 @@ def is_permuted(t: TensorMeta) -> bool:
 
 
 def copies(*tensors: Any) -> tuple[int, ...]:
-    """What `.contiguous()` allocates, one copy for each tensor that needs it; None stands for a tensor not given."""
+    """What `.contiguous()` allocates, one copy for each tensor that needs it; None stands for a missing tensor."""
     return tuple(t.nbytes for t in tensors if isinstance(t, TensorMeta) and t.numel and not is_contiguous(t))

@@ -1,7 +1,7 @@
-"""What does a CUDA kernel hold that no dispatcher sees? One rule per op, each with its reason and its source.
+"""How much memory does a CUDA kernel allocate that no tensor shows? One rule for each op, with its reason and source.
 
-Paths are inside pytorch/pytorch, aten/src/ATen/native/cuda unless said. An op without a rule holds nothing besides the
-tensors the trace saw: a wrong rule is worse than none. Inputs are taken to start at the beginning of their storage.
+Paths are inside pytorch/pytorch, aten/src/ATen/native/cuda by default. An op without a rule counts as having no
+hidden memory, because a wrong rule is worse than none. Inputs are taken to start at the beginning of their storage.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from math import prod
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
+from .allocations import NOTHING, HiddenMemory, accumulated, ceil_div, copies, is_permuted
 from .attention import CUDNN, efficient, efficient_backward, flash, flash_backward
 from .matmuls import CUSPARSE, batched_product, matrix_product, uses_cublas, uses_cublaslt
 from .reductions import KERNELS, reduction_buffers
-from .vocabulary import NOTHING, Held, accumulated, ceil_div, copies, is_permuted
 
-__all__ = ["Held", "held", "uses_cublas", "uses_cublaslt"]
-Rule = Callable[[Op, Gpu], Held]
+__all__ = ["HiddenMemory", "hidden_memory", "uses_cublas", "uses_cublaslt"]
+Rule = Callable[[Op, Gpu], HiddenMemory]
 CUDNN_WORKSPACE = "cuDNN's workspace depends on the engine its heuristics pick; PyTorch bounds it by free memory alone"
 SORT_STORAGE = "sorting takes library storage of a few times its input, by an algorithm chosen at run time"
 
 
-def held(op: Op, gpu: Gpu) -> Held:
-    """What `op` holds on `gpu`; nothing for an op without a rule."""
+def hidden_memory(op: Op, gpu: Gpu) -> HiddenMemory:
+    """What `op` allocates on `gpu` besides its outputs; nothing for an op without a rule."""
     rule = RULES.get(op.name)
     return rule(op, gpu) if rule else NOTHING
 
@@ -31,12 +31,12 @@ def held(op: Op, gpu: Gpu) -> Held:
 # --- softmax and normalisation ----------------------------------------------------------------------------------------
 
 
-def _softmax(op: Op, gpu: Gpu) -> Held:
+def _softmax(op: Op, gpu: Gpu) -> HiddenMemory:
     """SoftMax.cu `host_softmax`: works on `input.contiguous()`."""
-    return Held(after=copies(op.args[0]))
+    return HiddenMemory(after=copies(op.args[0]))
 
 
-def _safe_softmax(op: Op, gpu: Gpu) -> Held:
+def _safe_softmax(op: Op, gpu: Gpu) -> HiddenMemory:
     """native/transformers/attention.cpp `_safe_softmax`: marks the scores that were -inf, since 2.5; 2.5 also copies.
 
     Published: 3.99 GiB for 28 heads of 4000 x 4000 scores on 2.9.1 (ComfyUI#15135); the copy of 2.5 is pytorch#139612.
@@ -44,28 +44,28 @@ def _safe_softmax(op: Op, gpu: Gpu) -> Held:
     scores = op.args[0].numel
     if not scores or gpu.torch_release < (2, 5):
         return NOTHING
-    return Held(before=(op.outputs[0].nbytes, scores) if gpu.torch_release == (2, 5) else (scores,))
+    return HiddenMemory(before=(op.outputs[0].nbytes, scores) if gpu.torch_release == (2, 5) else (scores,))
 
 
-def _softmax_backward(op: Op, gpu: Gpu) -> Held:
+def _softmax_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """SoftMax.cu `softmax_backward_cuda_out`: `tmp = grad * output`, of the output's size, then `tmp.contiguous()`."""
     grad, output = op.args[:2]
     tmp = output.numel * max(grad.dtype.itemsize, output.dtype.itemsize)
     again = (tmp,) if is_permuted(grad) else ()  # tmp takes the order of its dimensions from the gradient
-    return Held(after=(tmp, *again, *copies(output)) if tmp else ())
+    return HiddenMemory(after=(tmp, *again, *copies(output)) if tmp else ())
 
 
-def _log_softmax_backward(op: Op, gpu: Gpu) -> Held:
+def _log_softmax_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """SoftMax.cu `host_softmax_backward`: no product here, only `.contiguous()` of both inputs."""
-    return Held(after=copies(*op.args[:2]))
+    return HiddenMemory(after=copies(*op.args[:2]))
 
 
-def _layer_norm(op: Op, gpu: Gpu) -> Held:
+def _layer_norm(op: Op, gpu: Gpu) -> HiddenMemory:
     """layer_norm_kernel.cu `layer_norm_cuda`: works on `input.contiguous()`."""
-    return Held(before=copies(op.args[0]))
+    return HiddenMemory(before=copies(op.args[0]))
 
 
-def _layer_norm_backward(op: Op, gpu: Gpu) -> Held:
+def _layer_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """layer_norm_kernel.cu: over 65,536 rows of few features, partial sums of each gradient, then `sum(0)` (>= 2.8)."""
     dy, x, normalized = op.args[:3]
     d = prod(normalized)
@@ -77,40 +77,40 @@ def _layer_norm_backward(op: Op, gpu: Gpu) -> Held:
         partial = TensorMeta((blocks, d), (d, 1), x.dtype, -1)
         total = Op(op.index, "aten.sum.dim_IntList", (partial, [0]), {}, op.module, op.phase)
         after += (partial.nbytes,) * wanted + (d * x.dtype.itemsize, *reduction_buffers(total, gpu))
-    return Held(before=copies(x), after=after)
+    return HiddenMemory(before=copies(x), after=after)
 
 
-def _group_norm(op: Op, gpu: Gpu) -> Held:
+def _group_norm(op: Op, gpu: Gpu) -> HiddenMemory:
     """group_norm_kernel.cu: scale and shift fused per sample and channel, in float."""
     x, weight, bias, n, c, pixels = op.args[:6]
     fused = (n * c * accumulated(x.dtype),) * 2 if pixels != 1 and (weight or bias) and n else ()
-    return Held(after=fused)
+    return HiddenMemory(after=fused)
 
 
-def _group_norm_backward(op: Op, gpu: Gpu) -> Held:
+def _group_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """group_norm_kernel.cu: sums of dy*x and dy per sample and channel, and three factors made of them."""
     x, n, c, pixels, groups = op.args[1], *op.args[5:9]
     size = accumulated(x.dtype)
     factors = (n * groups * size,) * 2 if op.args[9][0] else ()
     scale = (n * c * size,) if op.args[9][0] and pixels != 1 and op.args[4] else ()
-    return Held(after=((n * c * size,) * 2 + factors + scale) if n else ())
+    return HiddenMemory(after=((n * c * size,) * 2 + factors + scale) if n else ())
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 
-def _reduction(op: Op, gpu: Gpu) -> Held:
+def _reduction(op: Op, gpu: Gpu) -> HiddenMemory:
     """reductions.py: partial sums of blocks, and their semaphores."""
-    return Held(after=reduction_buffers(op, gpu))
+    return HiddenMemory(after=reduction_buffers(op, gpu))
 
 
-def _logsumexp(op: Op, gpu: Gpu) -> Held:
+def _logsumexp(op: Op, gpu: Gpu) -> HiddenMemory:
     """native/ReduceOps.cpp `logsumexp_out_impl`: the maxima, and `(x - maxima).exp_()` of the input's size."""
     x, size = op.args[0], op.outputs[0].nbytes if op.outputs else 0
-    return Held(before=(size, x.nbytes) if x.numel else ())
+    return HiddenMemory(before=(size, x.nbytes) if x.numel else ())
 
 
-def _embedding_backward(op: Op, gpu: Gpu) -> Held:
+def _embedding_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """Embedding.cu, EmbeddingBackwardKernel.cu: over 3072 indices, sorts them and sums runs of equal ones in tens.
 
     The sort's own storage is freed before the result is allocated, so it is left out.
@@ -119,23 +119,23 @@ def _embedding_backward(op: Op, gpu: Gpu) -> Held:
     n, size = indices.numel, indices.dtype.itemsize
     before = copies(indices, dy)
     if n <= 3072 and not by_frequency:
-        return Held(before)
+        return HiddenMemory(before)
     runs = min(n, rows)
     parts = n // 10 + runs
     sums = parts * dy.shape[-1] * accumulated(dy.dtype)
     sorted_ = (n * size,) * (3 if by_frequency else 2)
-    return Held(before + sorted_, (n * size, 8, runs * size, runs * size, 8, parts * size, sums))
+    return HiddenMemory(before + sorted_, (n * size, 8, runs * size, runs * size, 8, parts * size, sums))
 
 
-def _foreach_norm(op: Op, gpu: Gpu) -> Held:
+def _foreach_norm(op: Op, gpu: Gpu) -> HiddenMemory:
     """ForeachReduceOp.cu: one partial norm for every 65,536 elements of the largest tensor, for each of the tensors."""
     tensors = op.args[0]
     chunks = max((ceil_div(t.numel, 65536) for t in tensors), default=0)
-    return Held(before=(len(tensors) * chunks * accumulated(tensors[0].dtype),) if chunks else ())
+    return HiddenMemory(before=(len(tensors) * chunks * accumulated(tensors[0].dtype),) if chunks else ())
 
 
 def _unknown(why: str) -> Rule:
-    return lambda op, gpu: Held(unknown=why)
+    return lambda op, gpu: HiddenMemory(unknown=why)
 
 
 RULES: dict[str, Rule] = {
