@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NAME = classroom.NAME
 STUDENTS = ("ada", "tony", "mallory", "eve", "pixel")
+COMMENT = "A good idea, and no return."
 PIXEL = """from IPython.display import HTML, Javascript, Markdown, display
 evil = "<script>window.ran = 1</script><img src=x onerror='window.ran = 2'><svg onload='window.ran = 3'></svg>"
 display(HTML(evil), Markdown(evil), Javascript("window.ran = 4"))
@@ -117,21 +118,23 @@ def test_a_page_says_the_verdicts_and_runs_nothing(formgrader, course, student):
 def test_what_is_graded_by_hand_survives_the_next_runs(formgrader, course):
     identity, before, *_ = submission(course, "tony")
     page = formgrader(f"submissions/{identity}")
-    score = page.locator("input.score").first
-    expect(score).to_be_visible(timeout=20_000)
-    score.fill("1.5")
-    score.press("Tab")
-    comment = page.locator("textarea.comment").first
-    comment.fill("A good idea, and no return.")
-    with page.expect_response(lambda response: "/api/comment/" in response.url and response.request.method == "PUT"):
-        comment.press("Tab")
-    page.wait_for_load_state("networkidle")
+    # The page shows its fields before it has asked the server what they hold. What is typed earlier is overwritten.
+    page.wait_for_function("formgrader.grades.loaded && formgrader.comments.loaded", timeout=60_000)
+    for field, kind, text in (("input.score", "grade", "1.5"), ("textarea.comment", "comment", COMMENT)):
+
+        def saved(response, kind=kind):
+            return f"/api/{kind}/" in response.url and response.request.method == "PUT"
+
+        # Leaving a field saves it, and the page may move the focus by itself, so the wait begins before the typing.
+        with page.expect_response(saved, timeout=60_000):
+            page.locator(field).first.fill(text)
+            page.locator(field).first.press("Tab")
     for options in ([], ["--fresh"]):
         ckptlib(course, "grade", NAME, *options)
         kept = submission(course, "tony")
-        assert kept[:4] == (identity, pytest.approx(before + 1.5), 1.5, "A good idea, and no return.")
+        assert kept[:4] == (identity, pytest.approx(before + 1.5), 1.5, COMMENT)
         page = formgrader(f"submissions/{identity}")
         expect(page.locator("input.score").first).to_have_value("1.5", timeout=20_000)
-        expect(page.locator("textarea.comment").first).to_have_value("A good idea, and no return.", timeout=20_000)
+        expect(page.locator("textarea.comment").first).to_have_value(COMMENT, timeout=20_000)
     feedback = (course / "feedback" / "tony" / NAME / f"{NAME}.html").read_text()
-    assert "graded by hand" in feedback and "A good idea, and no return." in feedback
+    assert "graded by hand" in feedback and COMMENT in feedback
