@@ -33,6 +33,14 @@ def shell(tmp_path):
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     here = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}", "BOOK": str(ROOT)}
+    # nbgrader's own exchange belongs to the machine: what one run of this test released would stop the next.
+    settings = tmp_path / "settings"
+    settings.mkdir()
+    (settings / "nbgrader_config.py").write_text(
+        f"c = get_config()\nc.Exchange.root = {str(tmp_path / 'exchange')!r}\nc.Exchange.cache = {str(tmp_path / 'cache')!r}\n"
+    )
+    (tmp_path / "exchange").mkdir(mode=0o777)
+    environment["JUPYTER_CONFIG_PATH"] = str(settings)
 
     def run(script: str, folder: Path = tmp_path, right: tuple = (0,)) -> str:
         script = script.replace(".venv/bin/", "")
