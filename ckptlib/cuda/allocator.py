@@ -12,13 +12,22 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import CkptError
 from ..units import torch_size
 from .allocator_rules import CUDA_RULES, AllocatorRules, round_up
 
-__all__ = ["CUDA_RULES", "AllocatorRules", "CachingAllocator", "MemoryBlock", "OutOfMemory", "Segment"]
+__all__ = ["CUDA_RULES", "Action", "AllocatorRules", "CachingAllocator", "MemoryBlock", "OutOfMemory", "Segment"]
+
+
+class Action(NamedTuple):
+    """One line of the allocator's history. `nbytes` is what the caller asked for, or the size of a segment."""
+
+    kind: str  # alloc, free, segment_alloc, segment_free; of expandable segments segment_map, segment_unmap
+    address: int
+    nbytes: int
+    tag: Any = None
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +99,7 @@ class CachingAllocator:
         self.allocated = self.peak_allocated = 0  # bytes in allocated blocks: torch.cuda.memory_allocated()
         self.reserved = self.peak_reserved = 0  # bytes in segments: torch.cuda.memory_reserved()
         self.requested = 0  # bytes that callers asked for
+        self.history: list[Action] | None = None  # set it to [] to have every action written down
         self._live: dict[int, MemoryBlock] = {}  # address -> what malloc returned (`allocated_blocks`)
         self._free: dict[str, Shelf] = {"small": [], "large": []}
         self._unmapped: dict[str, Shelf] = {"small": [], "large": []}
@@ -123,6 +133,7 @@ class CachingAllocator:
                 raise CkptError(f"double free: {block} has been freed before")
             origin = "it belongs to another allocator, or is a copy from `segments`"
             raise CkptError(f"{block} was not returned by this allocator's malloc: {origin}")
+        self._note("free", block.address, block.nbytes, block.tag)
         del self._live[block.address]
         self.allocated -= block.size
         self.requested -= block.nbytes
@@ -189,7 +200,11 @@ class CachingAllocator:
         if self.rules.expandable_segments:
             return self._grow(pool, size)
         size = self.rules.segment_size(size)
-        return MemoryBlock(self._new_addresses(size), size, pool) if self._reserve(size) else None
+        if not self._reserve(size):
+            return None
+        block = MemoryBlock(self._new_addresses(size), size, pool)
+        self._note("segment_alloc", block.address, size)
+        return block
 
     def _hand_out(self, found: MemoryBlock, size: int, nbytes: int, tag: Any) -> MemoryBlock:
         """Cut the request off the front of the block found for it (`alloc_found_block`)."""
@@ -203,6 +218,7 @@ class CachingAllocator:
         else:
             _splice(found, found, block)
         self._live[block.address] = block
+        self._note("alloc", block.address, nbytes, tag)
         self.requested += nbytes
         self.allocated += block.size
         self.peak_allocated = max(self.peak_allocated, self.allocated)
@@ -237,6 +253,7 @@ class CachingAllocator:
             nbytes = min(round_up(missing, self._page(pool)), hole.size)
             if not self._reserve(nbytes):
                 return None
+            self._note("segment_map", hole.address, nbytes)
             self._unfile(hole)
             pages = MemoryBlock(hole.address, nbytes, pool)
             rest = MemoryBlock(pages.end, hole.size - nbytes, pool, "unmapped")
@@ -277,6 +294,7 @@ class CachingAllocator:
         span = self._returnable(block)
         if not span:
             return
+        self._note("segment_unmap" if self.rules.expandable_segments else "segment_free", span.start, len(span))
         self._unfile(block)
         before = MemoryBlock(block.address, span.start - block.address, block.pool)
         hole = MemoryBlock(span.start, len(span), block.pool)
@@ -331,6 +349,10 @@ class CachingAllocator:
     def _unfile(self, block: MemoryBlock) -> None:
         shelf = self._shelf(block)
         del shelf[bisect_left(shelf, (block.size, block.address))]
+
+    def _note(self, kind: str, address: int, nbytes: int, tag: Any = None) -> None:
+        if self.history is not None:
+            self.history.append(Action(kind, address, nbytes, tag))
 
     def _reserve(self, nbytes: int) -> bool:
         if self.capacity is not None and self.reserved + nbytes > self.capacity:

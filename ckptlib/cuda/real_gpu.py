@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ..errors import CkptError
-from ..torch_internals import memory_snapshot, record_memory_history
+from ..torch_internals import (
+    clear_cublas_workspaces,
+    memory_snapshot,
+    record_memory_history,
+    set_memory_metadata,
+)
 
 
 class NoSuchDevice(CkptError):
@@ -24,7 +32,9 @@ def require(device: str) -> None:
         kind = None
     found = torch.accelerator.current_accelerator(check_available=True) if torch.accelerator.is_available() else None
     if kind is None or kind == "cpu":
-        raise NoSuchDevice(f"device is {device!r}: expected 'cpu', 'sim:cuda', or an accelerator such as 'cuda'")
+        raise NoSuchDevice(
+            f"device is {device!r}: expected 'cpu', 'sim:cuda', 'phantom:a100', or an accelerator such as 'cuda'"
+        )
     if found is None:
         raise NoSuchDevice(
             f"device is {device!r}, but torch {torch.__version__} finds no accelerator on this machine. "
@@ -32,6 +42,33 @@ def require(device: str) -> None:
         )
     if found.type != kind:
         raise NoSuchDevice(f"device is {device!r}, but this machine's accelerator is {found.type!r}")
+
+
+@contextlib.contextmanager
+def new_tensors_on(device: torch.device) -> Iterator[None]:
+    """New tensors are made on the device unless the program says where, except by an optimizer without a closure.
+
+    Most optimizers make their step counters with torch.zeros(()), which their code then expects on the CPU.
+    """
+    entered: list[contextlib.ExitStack] = []  # one for each optimizer step under way
+
+    def begin(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
+        entered.append(contextlib.ExitStack())
+        if not any((*args[1:], *kwargs.values())):  # a closure runs the model
+            entered[-1].enter_context(torch.device("cpu"))
+
+    def end(*_: object) -> None:
+        if entered:
+            entered.pop().close()
+
+    with device, contextlib.ExitStack() as undo:
+        undo.callback(register_optimizer_step_pre_hook(begin).remove)
+        undo.callback(register_optimizer_step_post_hook(end).remove)
+        try:
+            yield
+        finally:
+            while entered:  # a step that raised has not ended
+                end()
 
 
 @dataclass
@@ -42,21 +79,43 @@ class Counted:
     peak: int = 0
     forward_peak: int = 0
     reserved: int = 0
-    history: list[tuple[str, int]] | None = None  # CUDA only: the allocator's actions and their block sizes, in order
+    recorded: dict[str, Any] | None = None  # CUDA only: the allocator's own record, with each entry's op
 
     def reset(self) -> None:
         """Set-up is over: forget the peaks so far."""
         torch.accelerator.synchronize(self.device)
         torch.accelerator.reset_peak_memory_stats(self.device)
 
+    @property
+    def index(self) -> int:
+        return self.device.index if self.device.index is not None else torch.accelerator.current_device_index()
+
+    def around(self) -> Callable[[int], AbstractContextManager] | None:
+        """What is to be entered around each op, so that the record names it."""
+        return _named_in_record if self.device.type == "cuda" else None
+
+    def step_ends(self) -> None:
+        """Read the record while the step's memory is as the step left it."""
+        if self.device.type == "cuda":
+            torch.accelerator.synchronize(self.device)
+            self.recorded = memory_snapshot()
+
     def forward_ends(self) -> None:
         self.forward_peak = torch.accelerator.max_memory_allocated(self.device)
 
 
 @contextlib.contextmanager
-def counting(device: str) -> Iterator[Counted]:
-    """Count while the block runs. Work still under way is waited for, before and after."""
-    counted = Counted(torch.device(device))
+def counting(device: torch.device) -> Iterator[Counted]:
+    """Count while the block runs. Work still under way is waited for, before and after.
+
+    Cached blocks and cuBLAS's workspaces of earlier runs are released first, because both change what is counted: a
+    request takes a whole block that is a little too large, and a workspace is made by the first product that needs it.
+    """
+    counted = Counted(device)
+    torch.accelerator.synchronize(device)
+    if device.type == "cuda":
+        clear_cublas_workspaces()
+    torch.accelerator.empty_cache()
     with _history(counted):
         counted.reset()
         yield counted
@@ -75,8 +134,14 @@ def _history(counted: Counted) -> Iterator[None]:
     record_memory_history("all", context=None)
     try:
         yield
-        index = counted.device.index if counted.device.index is not None else torch.cuda.current_device()
-        traces = memory_snapshot()["device_traces"][index]
-        counted.history = [(entry["action"], entry["size"]) for entry in traces]
     finally:
         record_memory_history(None)
+
+
+@contextlib.contextmanager
+def _named_in_record(op: int) -> Iterator[None]:
+    set_memory_metadata(str(op))
+    try:
+        yield
+    finally:
+        set_memory_metadata("")

@@ -12,7 +12,10 @@ from ..tracing.events import Event, Op, Storage, Trace
 from ..tracing.timeline import Change, Mark, Timeline
 from .allocator import CUDA_RULES, AllocatorRules, CachingAllocator, MemoryBlock
 from .gpus import Gpu
+from .hidden_memory.allocations import Free, Output, Step
 from .hidden_memory.rules import hidden_memory, uses_cublas, uses_cublaslt
+
+Held = tuple[MemoryBlock, Storage]
 
 
 @dataclass
@@ -35,12 +38,15 @@ class _Replay:
         self.trace, self.gpu, self.allocator = trace, gpu, allocator
         self.result = Simulation(allocator)
         self.blocks: dict[int, MemoryBlock] = {}  # storage -> its block
+        # Torch itself asks the meta device for shapes. Only a program that lives there counts what it has there.
+        self.on_meta = any(trace.storages[index].device == "meta" for index in trace.before)
         self.workspaces: set[tuple[str, str]] = set()  # those that are kept and exist already
         self.high = 0  # most allocated since the last mark
         self.where = ("before", -1)  # the phase and the op that the next change belongs to
 
     def run(self) -> Simulation:
         line = self.result.timeline
+        self.allocator.history = []
         for index in self.trace.before:
             self.alloc_storage(index)
         line.start, line.changes = line.changes, []
@@ -71,17 +77,37 @@ class _Replay:
         if extra.unknown:
             self.result.unknowns[op.name] = extra.unknown
         self.where = (op.phase, op.index)
-        passing = [self.alloc(nbytes, _extra(op, "temporary")) for nbytes in extra.before]
+        held = self.run_steps(op, extra.before, events, [])
         self.replay(events)
-        passing += [self.alloc(nbytes, _extra(op, "temporary")) for nbytes in extra.after]
-        passing += self.library_workspaces(op)
-        for block, owner in passing:
+        self.run_steps(op, extra.after, [], held)
+        held += self.library_workspaces(op) if uses_cublas(op) else []
+        for block, owner in held:
             self.free(block, owner)
 
-    def library_workspaces(self, op: Op) -> list[tuple[MemoryBlock, Storage]]:
+    def run_steps(self, op: Op, steps: Iterable[Step], events: list[Event], held: list[Held]) -> list[Held]:
+        """Do what a rule lists. Outputs that it names are taken out of `events`; `held` are its temporaries."""
+        taken: list[Held] = []
+        for step in steps:
+            if isinstance(step, Output):
+                storage = op.outputs[step.index].storage
+                found = [event for event in events if event.kind == "alloc" and event.storage == storage]
+                events[:] = [event for event in events if event not in found]
+                self.replay(found)
+            elif isinstance(step, Free):
+                held[:] = [one for one in held if one is not taken[step.index]]
+                self.free(*taken[step.index])
+            elif isinstance(step, str):
+                held += self.library_workspaces(op)
+            elif step > 0:
+                taken.append(self.alloc(step, _extra(op, "temporary", nbytes=step)))
+                held.append(taken[-1])
+            elif step < 0:
+                newest = max(i for i, (_, owner) in enumerate(held) if owner.nbytes == -step)
+                self.free(*held.pop(newest))
+        return held
+
+    def library_workspaces(self, op: Op) -> list[Held]:
         """What cuBLAS keeps per handle, and cuBLASLt takes per call. Backward's thread has a handle of its own."""
-        if not uses_cublas(op):
-            return []
         gpu, passing = self.gpu, []
         thread = "backward" if op.phase in ("backward", "recompute") else "forward"
         cublas = ("cuBLAS", gpu.cublas_workspace, True, True)
@@ -98,10 +124,10 @@ class _Replay:
     # ---- one block --------------------------------------------------------------------------------------------------
     def alloc_storage(self, index: int) -> None:
         storage = self.trace.storages[index]
-        if storage.nbytes and storage.device != "host":
+        if storage.nbytes and storage.device != "host" and (storage.device != "meta" or self.on_meta):
             self.blocks[index], _ = self.alloc(storage.nbytes, storage)
 
-    def alloc(self, nbytes: int, owner: Storage) -> tuple[MemoryBlock, Storage]:
+    def alloc(self, nbytes: int, owner: Storage) -> Held:
         block = self.allocator.malloc(nbytes, tag=owner)
         self.result.timeline.changes.append(Change(block.size, owner, *self.where))
         self.high = max(self.high, self.allocator.allocated)
@@ -112,6 +138,8 @@ class _Replay:
         self.result.timeline.changes.append(Change(-block.size, owner, *self.where))
 
 
-def _extra(op: Op, category: str, name: str = "") -> Storage:
+def _extra(op: Op, category: str, name: str = "", nbytes: int = 0) -> Storage:
     """Stands for memory that no tensor of the trace owns."""
-    return Storage(-1, 0, op.index, op.module, op.phase, category, (), torch.uint8, name=name or f"inside {op.name}")
+    return Storage(
+        -1, nbytes, op.index, op.module, op.phase, category, (), torch.uint8, name=name or f"inside {op.name}"
+    )

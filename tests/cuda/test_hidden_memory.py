@@ -14,6 +14,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 import ckptlib as ck
 from ckptlib.cuda.gpus import CUBLAS_DEFAULT, GENERATIONS, PRESETS, Gpu, at_release, preset
+from ckptlib.cuda.hidden_memory import cub
+from ckptlib.cuda.hidden_memory.allocations import Output
 from ckptlib.cuda.hidden_memory.rules import HiddenMemory, hidden_memory, uses_cublas, uses_cublaslt
 from ckptlib.errors import CkptError
 from ckptlib.tracing.events import Op, TensorMeta
@@ -61,6 +63,17 @@ def last(fn) -> Op:
 
 def find(ops: list[Op], name: str) -> Op:
     return next(op for op in ops if op.name == name)
+
+
+def held(steps) -> list[int]:
+    """What is left of a rule's temporaries when the op returns."""
+    left: list[int] = []
+    for step in steps:
+        if step > 0:
+            left.append(step)
+        else:  # the newest of that size
+            del left[len(left) - 1 - left[::-1].index(-step)]
+    return left
 
 
 # --- presets ----------------------------------------------------------------------------------------------------------
@@ -196,7 +209,9 @@ def test_layer_norm_backward_sums_many_rows_in_parts():
 def test_group_norm_fuses_scale_and_shift_per_channel():
     x, w = torch.ones(8, 64, 4, 4, dtype=BF16, requires_grad=True), torch.ones(64, dtype=BF16, requires_grad=True)
     ops = record(lambda: F.group_norm(x, 16, w, w).sum().backward())
-    assert hidden_memory(find(ops, "aten.native_group_norm.default"), A100).after == (8 * 64 * 4,) * 2
+    forward = find(ops, "aten.native_group_norm.default")
+    assert hidden_memory(forward, A100).after == (8 * 64 * 4,) * 2
+    assert hidden_memory(forward, at_release(A100, "2.13")).after == (8 * 16 * 4,) * 2 + (8 * 64 * 4,) * 2
     backward = hidden_memory(find(ops, "aten.native_group_norm_backward.default"), A100)
     assert backward.after == (8 * 64 * 4, 8 * 64 * 4, 8 * 16 * 4, 8 * 16 * 4, 8 * 64 * 4)
 
@@ -214,8 +229,10 @@ def test_embedding_backward_sorts_and_sums_in_float():
     """12 x 1024 tokens of GPT-2's 50,257: a run for every token, plus one for every ten."""
     n, parts = 12288, 12288 + 1228
     extra = hidden_memory(embedding(n, 50257, 768), A100)
-    assert extra.before == (n * 8, n * 8)
-    assert extra.after == (n * 8, 8, n * 8, n * 8, 8, parts * 8, parts * 768 * 4)
+    # sorted indices, their places, and inside the sort: places again; two copies and counters of 16 bits, 4 tiles
+    storage = 2 * n * 8 + 2 * 256 * 8 + 4 * 256 * 4 + 256 + 255
+    assert extra.before == (n * 8, n * 8, n * 8, storage, -storage, -n * 8)
+    assert held(extra.after) == [n * 8, 8, n * 8, n * 8, 8, parts * 8, parts * 768 * 4]
     assert hidden_memory(embedding(65536, 65, 384), A100).after[-1] == (6553 + 65) * 384 * 4  # few letters, many tokens
     assert hidden_memory(embedding(3072, 50257, 768), A100) == HiddenMemory()
 
@@ -229,12 +246,12 @@ def test_foreach_norm_holds_a_partial_norm_per_chunk_of_the_largest_tensor():
 
 def test_logsumexp_exponentiates_a_copy():
     op = last(lambda: torch.logsumexp(torch.ones(64, 1000), -1))
-    assert hidden_memory(op, A100).before == (64 * 4, 64 * 1000 * 4)
+    assert held(hidden_memory(op, A100).before) == [64 * 4, 64 * 1000 * 4]  # the maxima, and the copy
 
 
 def test_cudnn_is_an_honest_unknown():
     x, w = torch.ones(2, 3, 8, 8, requires_grad=True), torch.ones(4, 3, 3, 3, requires_grad=True)
-    ops = record(lambda: F.conv2d(x, w).sum().backward())
+    ops = record(lambda: F.conv2d(x, w).square().sum().backward())  # a gradient that was not expanded is not copied
     for name in ("aten.convolution.default", "aten.convolution_backward.default"):
         extra = hidden_memory(find(ops, name), A100)
         assert "cuDNN" in extra.unknown and extra == HiddenMemory(unknown=extra.unknown)
@@ -247,7 +264,7 @@ def test_safe_softmax_by_release():
     copy, mask = 1024 * 2**20, 512 * 2**20
     assert hidden_memory(op, at_release(A100, "2.4")) == HiddenMemory()
     assert hidden_memory(op, at_release(A100, "2.5")) == HiddenMemory(before=(copy, mask))
-    assert hidden_memory(op, at_release(A100, "2.6")) == HiddenMemory(before=(mask,))
+    assert hidden_memory(op, at_release(A100, "2.6")) == HiddenMemory(after=(mask, 32 * 4096, 2))
 
 
 # --- fused attention --------------------------------------------------------------------------------------------------
@@ -302,9 +319,9 @@ def test_flash_attention_splits_the_keys_when_heads_are_few():
 def test_efficient_attention_in_float():
     forward, backward = attention(8, 12, 1000, 64, F32, kernel=EFFICIENT)
     assert hidden_memory(forward, A100) == HiddenMemory()
-    delta, workspace = hidden_memory(backward, A100).after
-    assert delta == 8 * 12 * 1000 * 4
-    assert workspace == max(8 * 12 * 16 * (64 * 64 * 4 + 16), 8 * 1000 * 12 * (64 + 1) * 4)
+    product, delta = 8 * 1000 * 12 * 64 * 4, 8 * 12 * 1000 * 4  # the sum of the product is made contiguous
+    workspace = 8 * 12 * 16 * (64 * 64 * 4 + 16)
+    assert hidden_memory(backward, A100).after == (product, delta, delta, -delta, -product, workspace)
 
 
 def test_efficient_attention_in_half():
@@ -312,13 +329,86 @@ def test_efficient_attention_in_half():
     _, backward = attention(8, 12, 1024, 128, kernel=EFFICIENT)
     assert hidden_memory(backward, A100).after == (8 * 12 * 1024 * 4, 8 * 12 * 8 * (128 * 128 * 4 + 16))
     _, workspace = hidden_memory(backward, ADA).after
-    dq, dkv = 16 * 2 * (64 * 64 * 4 + 16), 2 * 2 * 1024 * 128 * 4  # 200 // 96 = 2 splits of dk and dv
+    dq, dkv = 16 * 2 * (64 * 64 * 4 + 16), 2 * 2 * 64 * 128 * 4  # dk and dv of 200 // 96 = 2 blocks of keys at a time
     assert workspace == 8 * 12 * (dq + dkv)
 
 
 def test_cudnn_attention_says_what_it_cannot_know():
     forward, _ = attention(1, 2, 64, 64, kernel="aten._scaled_dot_product_cudnn_attention")
     assert "cuDNN" in hidden_memory(forward, H100).unknown
+
+
+# --- order inside an op -----------------------------------------------------------------------------------------------
+
+
+def changes(fn) -> list[int]:
+    """Blocks as a simulated GPU takes and frees them, in order."""
+    return [change.nbytes for change in ck.measure(fn, "sim:cuda").timeline.changes]
+
+
+def test_dropout_allocates_its_mask_before_its_output():
+    x = torch.ones(256, 512)
+    assert changes(lambda: F.dropout(x, 0.5)) == [256 * 512, 256 * 512 * 4, -256 * 512]
+
+
+def test_the_gradient_of_prod_is_the_quotient_if_nothing_is_zero():
+    for x in (torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[0.0, 2.0], [3.0, 4.0]]), torch.zeros(2, 2)):
+        for multiply in (torch.prod, lambda t: torch.prod(t, 1).sum(), lambda t: torch.prod(t, 0, keepdim=True).sum()):
+            expected, got = x.clone().requires_grad_(), x.clone().requires_grad_()
+            multiply(expected).backward()
+            ck.measure(lambda got=got, multiply=multiply: multiply(got).backward(), "sim:cuda")
+            torch.testing.assert_close(got.grad, expected.grad)
+
+
+def test_a_bag_of_embeddings_is_right_and_notes_the_bag_of_each_index():
+    ids, offsets = torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 2, 2, 5])
+    for mode in ("sum", "mean", "max"):
+        expected, got = (torch.arange(24.0).view(8, 3).requires_grad_() for _ in range(2))
+        F.embedding_bag(ids, expected, offsets, mode=mode).sum().backward()
+        ck.measure(
+            lambda got=got, mode=mode: F.embedding_bag(ids, got, offsets, mode=mode).sum().backward(), "sim:cuda"
+        )
+        torch.testing.assert_close(got.grad, expected.grad)
+
+
+@pytest.mark.parametrize(
+    ("n", "key", "value", "bits", "gpu", "nbytes"),
+    [  # what torch 2.13 asked for on phantom GPUs
+        (2000, 4, 8, None, A100, 1),
+        (5000, 4, 8, None, A100, 71_167),
+        (1_500_000, 4, 8, None, A100, 18_509_567),
+        (1_500_000, 8, 8, None, A100, 24_417_279),
+        (70_000, 8, 8, 21, A100, 1_146_367),
+        (8000, 8, 8, 13, A100, 135_679),
+        (1_500_000, 8, 8, 7, A100, 402_943),
+        (20_000_000, 4, 0, None, A100, 82_549_247),
+        (1_500_000, 2, 8, None, A100, 19_469_055),
+        (5000, 1, 8, None, A100, 2_302_463),
+        (20_000_000, 4, 8, None, H100, 243_819_007),
+        (20_000_000, 8, 8, None, H100, 324_462_079),
+        (20_000_000, 2, 8, None, H100, 203_641_855),
+        (20_000_000, 2, 8, None, ADA, 203_977_471),
+    ],
+)
+def test_radix_sort_takes_what_cub_asks_for(n, key, value, bits, gpu, nbytes):
+    assert cub.radix_sort(n, key, value, gpu, bits) == nbytes
+
+
+def test_scans_take_what_cub_asks_for():
+    assert [cub.scan(n, torch.int64) for n in (10, 50_000, 20_000_000)] == [1279, 2047, 358_399]
+    assert [cub.scan(n, F32) for n in (10, 100_000, 20_000_000)] == [1023, 1279, 84_223]
+    assert [cub.select(n, A100) for n in (10, 1_500_000, 20_000_000)] == [1023, 6143, 70_399]
+    assert (cub.reduce(2000, A100), cub.reduce(5000, A100), cub.reduce(5000, H100)) == (1, 17_663, 21_503)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.sampled_from(["sort", "topk", "median", "logsumexp"]))
+def test_every_rule_frees_only_what_it_holds(shape, name):
+    """A step that frees must find a temporary of that size, for any shape: the replay would raise."""
+    x = torch.ones(shape)
+    calls = {"sort": lambda: x.sort(-1), "topk": lambda: x.topk(1, -1), "median": x.median}
+    result = ck.measure(calls.get(name, lambda: x.logsumexp(-1)), "sim:cuda")
+    assert sum(change.nbytes for change in result.timeline.changes if change.owner.name.startswith("inside")) == 0
 
 
 # --- everything -------------------------------------------------------------------------------------------------------
@@ -364,7 +454,7 @@ def test_odd_shapes_give_positive_sizes(n, t, d, dtype, gpu, release):
     gpu = at_release(gpu, release)
     for op in record(lambda: _step(n, t, d, dtype)):
         extra = hidden_memory(op, gpu)
-        sizes = extra.before + extra.after
-        assert all(type(nbytes) is int and nbytes >= 0 for nbytes in sizes), op
-        assert 0 not in sizes, op
+        sizes = [step for step in extra.before + extra.after if not isinstance(step, (Output, str))]
+        assert all(type(nbytes) is int for nbytes in sizes) and 0 not in sizes, op
+        assert all(nbytes > 0 for nbytes in held(sizes)), op  # and what is freed was there
         assert isinstance(uses_cublas(op), bool) and isinstance(uses_cublaslt(op, gpu), bool)

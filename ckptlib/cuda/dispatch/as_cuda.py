@@ -31,9 +31,10 @@ from ...torch_internals import (
 from ..gpus import DEFAULT, Gpu, preset
 from .autocast import Casts
 from .device_checks import OURS, UnknownOnCuda, below_autocast, register
+from .engine_thread import EngineThread
 from .host_tensors import (
     COPY,
-    asks_for_overflow,
+    assumed,
     copy_to,
     copying,
     is_host,
@@ -66,6 +67,7 @@ class Cuda(CalledDirectly, TorchDispatchMode):
         super().__init__()
         self.gpu = gpu
         self.casts = Casts()
+        self.engine = EngineThread()
         self.flipped: list[dict] = []  # parameter groups whose `foreach` we set for the step under way
 
     def is_host(self, t: Tensor) -> bool:
@@ -87,8 +89,8 @@ class Cuda(CalledDirectly, TorchDispatchMode):
                 return copy_to(place, func, args, kwargs)
             if runs_on_host(func, args, kwargs):
                 return run_on_host(func, args, kwargs)
-            if asks_for_overflow(func, args):
-                return 0.0
+            if (answer := assumed(func, args)) is not None:
+                return answer
             kernel = KERNELS.get(func)
             return kernel(self.gpu, *args, **kwargs) if kernel else func(*args, **kwargs)
 
@@ -142,6 +144,10 @@ def _install() -> None:
     _patch(torch.cuda.amp.common, "amp_definitely_not_available", lambda original: not _mine() and original())
     _patch(torch.cuda, "is_bf16_supported", lambda original, *a, **kw: bool(_mine()) or original(*a, **kw))
     _patch(torch, "clear_autocast_cache", _clear_casts)
+    _patch(torch.autograd, name_of("engine_entry"), _run_engine)
+    for module in [m for name, m in sys.modules.items() if name.startswith("torch.optim.")]:
+        if hasattr(module, name_of("capturable_devices")):
+            _patch(module, name_of("capturable_devices"), _with_cpu)
     # torch.utils.checkpoint restores the autocast of its arguments' device, and takes this one for CPU tensors.
     _undo.append(functools.partial(DefaultDeviceType.set_device_type, DefaultDeviceType.get_device_type()))
     DefaultDeviceType.set_device_type("cuda")
@@ -161,10 +167,18 @@ def _patch(module: Any, name: str, replacement: Callable) -> None:
     _undo.append(lambda: setattr(module, name, original))
 
 
+def _with_cpu(original: Callable[..., list[str]], *args: Any, **kwargs: Any) -> list[str]:
+    return [*original(*args, **kwargs), *(["cpu"] if _mine() else [])]
+
+
 def _clear_casts(original: Callable[[], None]) -> None:
     for cuda in _mine():
         cuda.casts.clear()
     original()
+
+
+def _run_engine(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return _mine()[-1].engine.run(original, *args, **kwargs) if _mine() else original(*args, **kwargs)
 
 
 @contextlib.contextmanager

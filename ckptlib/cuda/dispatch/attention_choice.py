@@ -7,6 +7,7 @@ kernel). Shapes are (N, H, T, D): batch, heads, tokens, features of a head; S to
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from ..gpus import Gpu
 from ..hidden_memory.allocations import HALVES
 
 aten = torch.ops.aten
+DEFAULT_ORDER = [1, 2, 0, 3, 4]  # flash, efficient, math, cuDNN, and another vendor's (ATen/Context.h)
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,7 @@ def attention(call: Attention, gpu: Gpu) -> Tensor:
 def backend(call: Attention, gpu: Gpu) -> str:
     """The first of the enabled backends, in order of priority, whose kernel can do it.
 
-    `torch.nn.attention.sdpa_kernel` is honoured. cuDNN is taken only if nothing before it can: newer releases prefer
-    it on Hopper and Blackwell, where it saves the same bytes as flash.
+    `torch.nn.attention.sdpa_kernel` is honoured.
     """
     rules: dict[int, tuple[str, bool, Callable[[Attention, Gpu], bool]]] = {
         0: ("math", torch.backends.cuda.math_sdp_enabled(), lambda call, gpu: True),
@@ -59,11 +60,25 @@ def backend(call: Attention, gpu: Gpu) -> str:
         2: ("efficient", torch.backends.cuda.mem_efficient_sdp_enabled(), _efficient_can),
         3: ("cudnn", torch.backends.cuda.cudnn_sdp_enabled(), _cudnn_can),
     }
-    for index in attention_priorities():
+    for index in _priorities(gpu):
         name, enabled, can = rules.get(index, ("", False, _flash_can))
         if enabled and can(call, gpu):
             return name
     raise RuntimeError("No available kernel. Aborting execution: every attention backend CUDA could use is disabled")
+
+
+def _priorities(gpu: Gpu) -> list[int]:
+    """`priority_order`: torch's default puts cuDNN first on an H100 or B200, if cuDNN is newer than 9.15.
+
+    `check_prefer_cudnn_attention`. Wheels bring such a cuDNN since torch 2.11. An order that the program set stays.
+    """
+    order = list(attention_priorities())
+    deprioritized = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") == "1"
+    prefers = gpu.capability in ((9, 0), (10, 0)) and gpu.torch_release >= (2, 11) and not deprioritized
+    # Where this process runs on such a GPU, real or phantom, torch may have put its default in place already.
+    is_default = order in (DEFAULT_ORDER, [3, *(i for i in DEFAULT_ORDER if i != 3)])
+    others = [i for i in order if i != 3]
+    return ([3, *others] if prefers else [*others[:3], 3, *others[3:]]) if is_default else order
 
 
 def _dense(call: Attention, grouped: bool) -> bool:
@@ -105,11 +120,16 @@ def _efficient_can(call: Attention, gpu: Gpu) -> bool:
 
 
 def _cudnn_can(call: Attention, gpu: Gpu) -> bool:
+    """`can_use_cudnn_attention`: wide heads on Hopper alone, no gradient for the mask, dropout in sixteenths."""
     q, v = call.q, call.v
     if gpu.capability < (8, 0) or q.dtype not in HALVES or not _dense(call, grouped=True):
         return False
-    small = q.shape[3] <= 128 and v.shape[3] <= 128 and q.shape[3] % 8 == v.shape[3] % 8 == 0
-    return small and call.k.shape[2] != 1 and call.dropout * 16 % 1 == 0 and _last_stride_is_1(call)
+    if (call.mask is not None and call.mask.requires_grad) or torch.are_deterministic_algorithms_enabled():
+        return False
+    widest = 256 if gpu.capability == (9, 0) and gpu.torch_release >= (2, 11) else 128
+    small = max(q.shape[3], v.shape[3]) <= widest and q.shape[3] % 8 == v.shape[3] % 8 == 0
+    single = call.k.shape[2] == 1 or (q.shape[2] == 1 and call.dropout > 0)
+    return small and not single and call.dropout * 16 % 1 == 0 and _last_stride_is_1(call)
 
 
 # --- what surrounds the kernel: attention.cpp `scaled_dot_product_attention` ----------------------------------------
@@ -140,12 +160,14 @@ def _cudnn(call: Attention) -> Tensor:
 def _math(call: Attention) -> Tensor:
     """`_scaled_dot_product_attention_math`. Called directly, it would see our modes and add the mask out of place.
 
-    Half precision is computed in float32, and the weights are rounded to half for a caller who asks for none.
+    Half precision is computed in float32, and the weights are rounded to half for a caller who asks for none. The
+    copies in float32 and the mask live until it returns.
     """
     low, q, k, v = call.q.dtype, call.q, call.k, call.v
     mask = additive(call.mask, low)
     if low in HALVES and not torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed():
         q, k, v = q.float(), k.float(), v.float()
+    wide = q, k, v  # noqa: F841
     root = math.sqrt(abs(call.scale) if call.scale is not None else 1 / math.sqrt(q.shape[-1]))
     q = aten.mul.Scalar(q, -root if call.scale is not None and call.scale < 0 else root)
     if call.causal:
@@ -158,7 +180,7 @@ def _math(call: Attention) -> Tensor:
     if mask is not None:
         scores.add_(mask)
     weights = aten._safe_softmax(scores, -1)
-    del q, k, scores, mask
+    del scores
     if call.dropout > 0:
         weights = torch.dropout(weights, call.dropout, True)
     rounded = weights.to(low)  # noqa: F841  the second result: made before the product, alive until it is done

@@ -18,6 +18,7 @@ from torch import Tensor
 from ...torch_internals import (
     DispatchKey,
     DispatchKeySet,
+    FakeTensor,
     excluding_keys,
     has_kernel,
     kernel_at,
@@ -25,10 +26,12 @@ from ...torch_internals import (
     op_names,
     suggest_memory_format,
 )
+from ...tracing.recorder import note_unknown
 from ..gpus import Gpu
 from ..hidden_memory.allocations import HALVES
 from .attention_choice import Attention, attention
 from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
+from .recurrent import CELLS, Network, Weights
 
 aten = torch.ops.aten
 KEY = "AutocastPrivateUse1"
@@ -96,7 +99,7 @@ def below_autocast() -> Any:
 
 
 def _dropout(gpu: Gpu, plain: Path, x: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout.cpp `is_fused_kernel_acceptable`: CUDA keeps a mask of 1 byte per element, the CPU one of x's dtype."""
+    """Dropout.cpp `is_fused_kernel_acceptable`: CUDA saves a mask of 1 byte per element, the CPU one of x's dtype."""
     if train and 0 < p < 1 and x.numel() > 0:
         return aten.native_dropout(x, p, True)[0]
     return plain(x, p, train)
@@ -134,6 +137,8 @@ def _batch_norm(
     var: Tensor | None, training: bool, momentum: float, eps: float, cudnn: bool,
 ) -> Tensor:  # fmt: skip
     """Normalization.cpp `_select_batch_norm_backend`: cuDNN's, but not for bfloat16, rows of features, or no weight."""
+    if not cudnn:
+        return plain(x, weight, bias, mean, var, training, momentum, eps, cudnn)
     passed = [t for t in (weight, bias, mean, var) if t is not None]
     fits = weight is not None and bias is not None and len(passed) in (2, 4) and (len(passed) == 4 or training)
     dtypes = {t.dtype for t in passed}
@@ -143,6 +148,11 @@ def _batch_norm(
         return plain(x, weight, bias, mean, var, training, momentum, eps, cudnn)
     x = x.contiguous(memory_format=suggest_memory_format(x))
     return aten.cudnn_batch_norm(x, weight, bias, mean, var, training, momentum, eps)[0]
+
+
+def _group_norm(gpu: Gpu, plain: Path, x: Tensor, *args: Any, **kw: Any) -> Tensor:
+    """native/group_norm.cpp `group_norm`: the CPU also takes an input whose channels are last."""
+    return plain(x.contiguous(), *args, **kw)
 
 
 def _rms_norm(
@@ -156,20 +166,180 @@ def _rms_norm(
     return kernel_at(aten._fused_rms_norm.default)(DispatchKey.Autograd, x, shape, weight, eps)[0]
 
 
-def _rnn(gpu: Gpu, plain: Path, *args: Any, **kw: Any) -> Any:
-    message = "on CUDA this runs in cuDNN, which keeps a reserve of undocumented size: its memory is not predicted"
-    warnings.warn(message, UnknownOnCuda, stacklevel=2)
-    return plain(*args, **kw)
+def _packed(gpu: Gpu, plain: Path, x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """PackedSequence.cpp: copies each run of steps that has the same sequences, and joins the copies.
+
+    Without the values of the lengths, those copies cannot be known.
+    """
+    if isinstance(lengths, FakeTensor):
+        note_unknown("_pack_padded_sequence", "copies slices of its input, by their lengths: at most the input's size")
+        return plain(x, lengths, batch_first)
+    steps, ends = (x.transpose(0, 1) if batch_first else x), sorted(set(lengths.tolist()))
+    with torch.no_grad():
+        runs = zip([0, *ends], ends, strict=False)
+        copied = [steps[a:b, : int((lengths >= b).sum())].contiguous() for a, b in runs]  # noqa: F841  alive until done
+    return plain(x, lengths, batch_first)
+
+
+def _recurrent(name: str) -> dict[str, Path]:
+    """RNN.cpp: cuDNN, if it is enabled, which keeps what it needs for backward in a reserve. Else a cell a step."""
+    cell = CELLS[name]
+
+    def padded(
+        gpu: Gpu, plain: Path, x: Tensor, hx: Any, params: list[Tensor], biases: bool, layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool,
+    ) -> tuple:  # fmt: skip
+        if torch.backends.cudnn.enabled:
+            _warn_of_cudnn(name)
+            return plain(x, hx, params, biases, layers, dropout, train, bidirectional, batch_first)
+        network = Network(cell, params, biases, layers, dropout if train else 0.0, bidirectional)
+        start = hx if name == "lstm" else [hx]
+        out, *ends = network.run(x.transpose(0, 1) if batch_first else x, start, None)
+        return (out.transpose(0, 1) if batch_first else out, *ends)
+
+    def packed(
+        gpu: Gpu, plain: Path, x: Tensor, batch_sizes: Tensor, hx: Any, params: list[Tensor], biases: bool, layers: int,
+        dropout: float, train: bool, bidirectional: bool,
+    ) -> tuple:  # fmt: skip
+        if torch.backends.cudnn.enabled:
+            _warn_of_cudnn(name)
+            return plain(x, batch_sizes, hx, params, biases, layers, dropout, train, bidirectional)
+        network = Network(cell, params, biases, layers, dropout if train else 0.0, bidirectional)
+        return tuple(network.run(x, hx if name == "lstm" else [hx], batch_sizes.tolist()))
+
+    return {"input": padded, "data": packed}
+
+
+def _warn_of_cudnn(name: str) -> None:
+    why = "on CUDA this runs in cuDNN, which keeps a reserve of undocumented size: its memory is not predicted"
+    note_unknown(name, why)
+    warnings.warn(f"{name}: {why}", UnknownOnCuda, stacklevel=3)
+
+
+def _cell(name: str) -> Path:
+    """RNN.cpp `lstm_cell`, `gru_cell`: the fused cell, with or without cuDNN."""
+
+    def path(
+        gpu: Gpu, plain: Path, x: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Any:  # fmt: skip
+        state = CELLS[name](x, tuple(hx) if name == "lstm" else (hx,), Weights(w_ih, w_hh, b_ih, b_hh))
+        return state if name == "lstm" else state[0]
+
+    return path
+
+
+class _Product(torch.autograd.Function):
+    """FunctionsManual.cpp `prod_backward`. While it is traced, torch takes a longer formula, which looks at no values.
+
+    Fake tensors have none: they are taken to be without zeros.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, plain: Path, dim: int | None, keepdim: bool, dtype: torch.dtype | None) -> Tensor:
+        result = plain(x, dtype=dtype) if dim is None else plain(x, dim, keepdim, dtype=dtype)
+        ctx.save_for_backward(x, result)
+        ctx.dim, ctx.keepdim = dim, keepdim
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        (dy,), (x, result) = grads, ctx.saved_tensors
+        real = not isinstance(x, FakeTensor)
+        zero = x == 0
+        dim = ctx.dim
+        if dim is None:
+            zeros = len(zero.nonzero()) if real else 0
+            del zero
+        else:
+            if not ctx.keepdim:
+                dy, result = dy.unsqueeze(dim), result.unsqueeze(dim)
+            count = zero.sum(dim, keepdim=True)
+            zeros = int(count.sum()) if real else 0
+        if not zeros:
+            dx = dy * (result / x).conj()
+        elif dim is None and zeros > 1:
+            dx = torch.zeros_like(x)
+        elif dim is None:
+            dx = (dy * _others(x.reshape(-1), 0)).view_as(x)
+        else:
+            dx = dy * _others(x, dim)
+        return dx, None, None, None, None
+
+
+def _others(x: Tensor, dim: int) -> Tensor:
+    """For each element the product of all others along `dim` (`prod_safe_zeros_backward`)."""
+    if x.shape[dim] == 1:
+        return torch.ones_like(x)
+    ones = torch.ones_like(x.narrow(dim, 0, 1))
+    before = torch.cat([ones, x.narrow(dim, 0, x.shape[dim] - 1)], dim).cumprod(dim)
+    after = torch.cat([ones, x.narrow(dim, 1, x.shape[dim] - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return (before * after).conj()
+
+
+def _prod(
+    gpu: Gpu, plain: Path, x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    if torch.is_grad_enabled() and x.requires_grad and x.dim() and x.numel() and dtype in (None, x.dtype):
+        return _Product.apply(x, plain, dim, keepdim, dtype)
+    return plain(x, dtype=dtype) if dim is None else plain(x, dim, keepdim, dtype=dtype)
+
+
+class _Renorm(torch.autograd.Function):
+    """FunctionsManual.cpp `renorm_backward`: CUDA accumulates float32 in float32, a CPU in float64.
+
+    One name for each temporary of the C++, which lives until its expression is over.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, plain: Path, p: float, dim: int, maxnorm: float) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.dim, ctx.maxnorm = dim, maxnorm
+        return plain(x, p, dim, maxnorm)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        (dy,), (x,) = grads, ctx.saved_tensors
+        dims = [d for d in range(x.dim()) if d != ctx.dim % x.dim()]
+        norm = torch.linalg.vector_norm(x, 2, dims, True)
+        product = x * dy
+        along = product.sum(dims, True)
+        del product
+        unit, zero = x / norm, norm == 0
+        of_norm = along * unit.masked_fill_(zero, 0)
+        del zero, unit, along
+        inverse = (norm + 1e-7).reciprocal()
+        moved = inverse * of_norm
+        across = dy - moved
+        factor = ctx.maxnorm * inverse
+        scaled = factor * across
+        del factor, across, moved
+        return torch.where(norm > ctx.maxnorm, scaled, dy), None, None, None, None
+
+
+def _renorm(gpu: Gpu, plain: Path, x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    if not (torch.is_grad_enabled() and x.requires_grad) or x.dtype is not torch.float32:
+        return plain(x, p, dim, maxnorm)
+    if p != 2:
+        note_unknown("renorm", "its backward is counted in float64, as on a CPU; CUDA needs half of that")
+        return plain(x, p, dim, maxnorm)
+    return _Renorm.apply(x, plain, p, dim, maxnorm)
 
 
 PATHS: dict[str, Path] = {
+    "renorm": _renorm,
+    "prod": _prod,
+    "prod.dim_int": _prod,
     "dropout": _dropout,
     "linear": _linear,
     "softmax.int": _softmax(aten._softmax),
     "log_softmax.int": _softmax(aten._log_softmax),
     "scaled_dot_product_attention": _attention,
     "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
     "rms_norm": _rms_norm,
-    **dict.fromkeys(("lstm.input", "lstm.data", "gru.input", "gru.data", "lstm_cell", "gru_cell"), _rnn),
-    **dict.fromkeys(("rnn_tanh.input", "rnn_tanh.data", "rnn_relu.input", "rnn_relu.data"), _rnn),
+    **{f"{name}.{kind}": path for name in CELLS for kind, path in _recurrent(name).items()},
+    "_pack_padded_sequence": _packed,
+    "lstm_cell": _cell("lstm"),
+    "gru_cell": _cell("gru"),
 }

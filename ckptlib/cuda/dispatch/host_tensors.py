@@ -16,14 +16,16 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ...torch_internals import storage_address, unset_fake_temporarily, without_dispatch_modes
-from ...tracing.call_stack import caller_module
+from ...tracing.call_stack import caller, caller_module
 from ...tracing.storages import tensors_in
 
 _MADE_OF_NUMBERS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
 _ZEROS = torch.ops.aten.zeros.default
-# `torch.zeros(())` without a device. Elsewhere in torch.optim, zeros are made on the parameter's device.
+# `torch.zeros(())` without a device, unless they are capturable. Elsewhere in torch.optim, zeros are made on the
+# parameter's device.
 _ZEROS_ON_HOST = ("torch.optim.adadelta", "torch.optim.rmsprop", "torch.optim.rprop")
-_ON_DEVICE = ("torch.optim.asgd", "torch.optim.swa_utils")  # these name the parameter's device
+_ON_DEVICE = "torch.optim.asgd"  # names the parameter's device
+_ON_DEVICE_IF_NAMED = "torch.optim.swa_utils"  # AveragedModel's counter is on the device that it was given, if any
 COPY = torch.ops.aten._to_copy.default
 _READ = torch.ops.aten._local_scalar_dense.default
 
@@ -47,7 +49,9 @@ def mark_host(t: Tensor) -> Tensor:
 
 
 def step_counters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """Those that torch.optim keeps in the host's memory, as it does unless it is asked for another way."""
+    """Those that torch.optim keeps in the host's memory, as it does unless asked for another way. ASGD's are not."""
+    if isinstance(optimizer, torch.optim.ASGD):
+        return []
     groups = [g for g in optimizer.param_groups if not (g.get("capturable") or g.get("fused"))]
     found = [optimizer.state.get(p, {}).get("step") for group in groups for p in group["params"]]
     return [t for t in found if isinstance(t, Tensor)]
@@ -84,11 +88,20 @@ def host_scalar(dtype: torch.dtype = torch.int64) -> Tensor:
 
 def runs_on_host(func: Any, args: tuple, kwargs: dict) -> bool:
     """Whether `func` would run on the host: it makes a host tensor, or everything it reads is one."""
-    if func in _MADE_OF_NUMBERS and caller_module().startswith("torch.optim"):
-        return caller_module() not in _ON_DEVICE
-    if func is _ZEROS and not args[0] and caller_module() in _ZEROS_ON_HOST:
+    if func in _MADE_OF_NUMBERS and caller_module() == "torch.nn.utils.rnn":  # the lengths of packed sequences
         return True
+    if func in _MADE_OF_NUMBERS and (module := caller_module()).startswith("torch.optim"):
+        named = module == _ON_DEVICE_IF_NAMED and _local_of_caller("device") is not None
+        return module != _ON_DEVICE and not named
+    if func is _ZEROS and not args[0] and caller_module() in _ZEROS_ON_HOST:
+        return not (_local_of_caller("group") or {}).get("capturable")
     return bool(_host) and _all_host((args, kwargs))
+
+
+def _local_of_caller(name: str) -> Any:
+    """The caller's variable of that name. On a CPU, no op tells a device that was named from one that was not."""
+    frame = caller()
+    return None if frame is None else frame.f_locals.get(name)
 
 
 def run_on_host(func: Callable, args: tuple, kwargs: dict) -> Any:
@@ -101,9 +114,19 @@ def run_on_host(func: Callable, args: tuple, kwargs: dict) -> Any:
     return out
 
 
-def asks_for_overflow(func: Any, args: tuple) -> bool:
-    """Whether GradScaler asks a fake tensor if a gradient overflowed. A fake run assumes that none did."""
-    return func is _READ and caller_module() == "torch.amp.grad_scaler" and type(args[0]) is not Tensor
+def assumed(func: Any, args: tuple) -> float | bool | None:
+    """The answer where torch itself reads a value of a fake tensor, which has none; None where the program does.
+
+    GradScaler asks whether a gradient overflowed: none did. torch.nn.functional asks whether to raise an error: it need
+    not. torch.nn.init asks whether to draw again: it need not. Optimizers ask for numbers that they calculate with, as
+    Adafactor for a norm, or by which they know their first steps, as ASGD for its mu of 1.
+    """
+    if func is not _READ or type(args[0]) is Tensor:
+        return None
+    module = caller_module()
+    if module in ("torch.amp.grad_scaler", "torch.nn.functional", "torch.nn.init"):
+        return False if args[0].dtype is torch.bool else 0.0
+    return 1.0 if module.startswith("torch.optim.") else None
 
 
 def _all_host(x: Any) -> bool:

@@ -15,7 +15,8 @@ from torch.nn import functional as F
 
 from ..gpus import Gpu
 from ..hidden_memory.allocations import HALVES
-from .host_tensors import host_scalar
+from ..hidden_memory.convolutions import cudnn_runs
+from .host_tensors import host_scalar, mark_host
 
 aten = torch.ops.aten
 _forward = aten._scaled_dot_product_flash_attention_for_cpu
@@ -54,10 +55,11 @@ def _cudnn(
     gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, with_lse: bool, p: float = 0.0,
     causal: bool = False, debug: bool = False, *, scale: float | None = None,
 ) -> tuple:  # fmt: skip
-    """cudnn/MHA.cpp. What it saves is flash's; its workspace is cuDNN's secret."""
+    """cudnn/MHA.cpp. What it saves is flash's, and two seeds; its workspace is cuDNN's secret."""
     out, lse = _fused(q, k, v, mask, causal, scale)
+    lse = lse.unsqueeze(-1) if with_lse else lse.new_empty(0)
     seed, offset = (q.new_empty((), dtype=torch.int64) for _ in range(2))
-    return _like(q, out), lse.unsqueeze(-1), None, None, q.shape[2], k.shape[2], seed, offset, None
+    return _like(q, out), lse, None, None, q.shape[2], k.shape[2], seed, offset, None
 
 
 def _cudnn_backward(
@@ -232,7 +234,77 @@ def _softmax_backward(op: Any) -> Kernel:
     return lambda gpu, dy, y, dim, dtype: op(dy, y, dim, y.dtype).to(dtype)
 
 
-# --- log-sigmoid: CUDA computes exp(-|x|) again, the CPU keeps it -----------------------------------------------------
+# --- convolutions: PyTorch's own kernels take and return contiguous tensors -----------------------------------------
+
+
+def _convolution(gpu: Gpu, x: Tensor, weight: Tensor, *rest: Any) -> Tensor:
+    """Convolution.cpp `_convolution`, where cuDNN does not run it (hidden_memory/convolutions.py)."""
+    out = aten.convolution(x, weight, *rest)
+    return out if _in_any_format(x, weight, rest) else out.contiguous()
+
+
+def _in_any_format(x: Tensor, weight: Tensor, rest: tuple) -> bool:
+    """Whether cuDNN runs it, channels last too: in float64 it does not (`cudnn_conv_suggest_memory_format`)."""
+    in_cudnn = torch.backends.cudnn.enabled and cudnn_runs(x, weight, rest[4], rest[6])
+    return in_cudnn and x.dtype is not torch.float64
+
+
+def _convolution_backward(gpu: Gpu, dy: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple:
+    grads = aten.convolution_backward(dy, x, weight, *rest)
+    return grads if _in_any_format(x, weight, rest) else tuple(None if g is None else g.contiguous() for g in grads)
+
+
+# --- cells of recurrent networks: cuda/RNN.cu -------------------------------------------------------------------------
+
+
+def _lstm_cell(
+    gpu: Gpu, x: Tensor, h: Tensor, cx: Tensor, b_x: Tensor | None = None, b_h: Tensor | None = None
+) -> tuple:
+    """`_thnn_fused_lstm_cell_cuda`: (N, 4H) gates -> h, c, and the four gates for backward."""
+    i, f, g, o = _added(x, h, b_x, b_h).chunk(4, 1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    cy = f * cx + i * g
+    return o * cy.tanh(), cy, torch.cat([i, f, g, o], 1)
+
+
+def _lstm_cell_backward(
+    gpu: Gpu, dh: Tensor | None, dc: Tensor | None, cx: Tensor, cy: Tensor, gates: Tensor, has_bias: bool
+) -> tuple:
+    """`_thnn_fused_lstm_cell_backward_impl_cuda`."""
+    i, f, g, o = gates.chunk(4, 1)
+    dh, dc = (torch.zeros_like(cx) if d is None else d for d in (dh, dc))
+    tanh = cy.tanh()
+    dc = dc + dh * o * (1 - tanh * tanh)
+    d_gates = [dc * g * i * (1 - i), dc * cx * f * (1 - f), dc * i * (1 - g * g), dh * tanh * o * (1 - o)]
+    grads = torch.cat(d_gates, 1)
+    return grads, dc * f, grads.sum(0) if has_bias else None
+
+
+def _gru_cell(
+    gpu: Gpu, x: Tensor, h: Tensor, hx: Tensor, b_x: Tensor | None = None, b_h: Tensor | None = None
+) -> tuple:
+    """`_thnn_fused_gru_cell_cuda`: (N, 3H) gates -> h, and five pieces of its size for backward."""
+    x, h = (t if b is None else t + b for t, b in ((x, b_x), (h, b_h)))
+    (r, z, n), (h_r, h_z, h_n) = x.chunk(3, 1), h.chunk(3, 1)
+    r, z = (r + h_r).sigmoid(), (z + h_z).sigmoid()
+    n = (n + r * h_n).tanh()
+    return n + z * (hx - n), torch.cat([r, z, n, hx, h_n], 1)
+
+
+def _gru_cell_backward(gpu: Gpu, dh: Tensor, workspace: Tensor, has_bias: bool) -> tuple:
+    """`_thnn_fused_gru_cell_backward_cuda`."""
+    r, z, n, hx, h_n = workspace.chunk(5, 1)
+    d_z, d_n = dh * (hx - n) * (1 - z) * z, dh * (1 - z) * (1 - n * n)
+    d_r = d_n * h_n * (1 - r) * r
+    d_x, d_h = torch.cat([d_r, d_z, d_n], 1), torch.cat([d_r, d_z, d_n * r], 1)
+    return d_x, d_h, dh * z, d_x.sum(0) if has_bias else None, d_h.sum(0) if has_bias else None
+
+
+def _added(x: Tensor, h: Tensor, b_x: Tensor | None, b_h: Tensor | None) -> Tensor:
+    return x + h if b_x is None or b_h is None else x + h + b_x + b_h
+
+
+# --- log-sigmoid: CUDA computes exp(-|x|) again, the CPU saves it -----------------------------------------------------
 
 
 def _log_sigmoid(gpu: Gpu, x: Tensor) -> tuple:
@@ -243,7 +315,60 @@ def _log_sigmoid_backward(gpu: Gpu, dy: Tensor, x: Tensor, buffer: Tensor) -> Te
     return aten.log_sigmoid_backward(dy, x, aten.log_sigmoid_forward(x)[1])
 
 
+# --- embedding bags: CUDA always notes the bag of each index, and the largest only for "max" -------------------------
+
+
+def _embedding_bag(op: Any) -> Kernel:
+    """EmbeddingBag.cu `_embedding_bag_cuda`."""
+
+    def kernel(gpu: Gpu, weight: Tensor, indices: Tensor, offsets: Tensor, *args: Any) -> tuple:
+        out, _, _, largest = op(weight, indices, offsets, *args)
+        mode, last = (args[1] if len(args) > 1 else 0), (args[5] if len(args) > 5 else False)
+        starts = offsets[:-1] if last else offsets
+        places = torch.arange(indices.numel(), dtype=starts.dtype, device=starts.device)
+        bags = torch.searchsorted(starts, places, right=True) - 1
+        ends = torch.cat([starts[1:], starts.new_full((1,), indices.numel())])
+        return (
+            out,
+            bags.to(indices.dtype),
+            (ends - starts).to(indices.dtype),
+            largest if mode == 2 else bags.new_empty(0),
+        )
+
+    return kernel
+
+
+# --- unfold and fold: Im2Col.cu, Col2Im.cu make the result with the size of the input, and a smaller one keeps it ----
+
+
+def _in_room_of_input(op: Any) -> Kernel:
+    def kernel(gpu: Gpu, x: Tensor, *args: Any) -> Tensor:
+        out = op(x, *args)
+        if out.numel() >= x.numel():
+            return out
+        return x.new_empty(x.numel()).as_strided(out.shape, out.stride()).copy_(out)
+
+    return kernel
+
+
+def _packed(gpu: Gpu, x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """PackedSequence.cpp `_pack_padded_sequence`: the sizes of the batches stay on the host."""
+    out, sizes = aten._pack_padded_sequence(x, lengths, batch_first)
+    return out, mark_host(sizes)
+
+
 KERNELS: dict[Any, Kernel] = {
+    aten._pack_padded_sequence.default: _packed,
+    aten.im2col.default: _in_room_of_input(aten.im2col.default),
+    aten.col2im.default: _in_room_of_input(aten.col2im.default),
+    aten.convolution.default: _convolution,
+    aten.convolution_backward.default: _convolution_backward,
+    aten._thnn_fused_lstm_cell.default: _lstm_cell,
+    aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
+    aten._thnn_fused_gru_cell.default: _gru_cell,
+    aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
+    aten._embedding_bag.default: _embedding_bag(aten._embedding_bag.default),
+    aten._embedding_bag_forward_only.default: _embedding_bag(aten._embedding_bag_forward_only.default),
     aten.log_sigmoid_forward.default: _log_sigmoid,
     aten.log_sigmoid_backward.default: _log_sigmoid_backward,
     aten._scaled_dot_product_flash_attention.default: _flash,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -11,15 +12,39 @@ from ...tracing.events import TensorMeta
 HALVES = (torch.float16, torch.bfloat16)
 
 
+@dataclass(frozen=True)
+class Output:
+    """Stands where an output is allocated between temporaries, or before an output that the op returns earlier."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Free:
+    """Stands where a temporary is freed: that of this number, counted in the order in which they were allocated."""
+
+    index: int
+
+
+CUBLAS = "cuBLAS"  # stands where a product inside the op asks for its thread's cuBLAS handle
+# Bytes of a temporary; minus the bytes of the newest temporary of that size, which is freed; or one of the above.
+Step = int | Output | Free | str
+
+
 class HiddenMemory(NamedTuple):
     """What a CUDA kernel allocates and no tensor shows. All sizes are in bytes, in the order of allocation."""
 
-    before: tuple[int, ...] = ()  # allocated before its outputs, freed when it returns
-    after: tuple[int, ...] = ()  # allocated after its outputs, freed when it returns
+    before: tuple[Step, ...] = ()  # before its outputs, or before the rest of them
+    after: tuple[Step, ...] = ()  # after its outputs; what no step has freed is freed when the op returns
     unknown: str = ""  # what cannot be predicted, and why
 
 
 NOTHING = HiddenMemory()
+
+
+def passing(*sizes: int) -> tuple[int, ...]:
+    """Temporaries that are freed before the next step."""
+    return (*sizes, *(-nbytes for nbytes in reversed(sizes)))
 
 
 def ceil_div(a: int, b: int) -> int:

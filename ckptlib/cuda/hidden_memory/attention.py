@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .allocations import HALVES, NOTHING, HiddenMemory, ceil_div, copies, round_up
+from .allocations import HALVES, NOTHING, HiddenMemory, Output, ceil_div, copies, passing, round_up
 
 CUDNN = "cuDNN's attention takes a workspace that depends on the engine it picks"
 
 
 def flash(op: Op, gpu: Gpu) -> HiddenMemory:
-    """flash_attn/flash_api.cpp `mha_fwd`: partial outputs, if the keys are split."""
+    """flash_attn/flash_api.cpp `mha_fwd`: partial outputs, if the keys are split, which dropout forbids."""
     q, k = op.args[:2]
-    return HiddenMemory(after=_split_buffers(q, k, gpu)) if q.numel and k.numel else NOTHING
+    if not q.numel or not k.numel:
+        return NOTHING
+    if len(op.args) > 3 and op.args[3] > 0:
+        return HiddenMemory(after=passing(16))  # the generator's state
+    return HiddenMemory(after=_split_buffers(q, k, gpu))
 
 
 def flash_backward(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -46,11 +50,23 @@ def efficient_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     if not q.numel or not k.numel:
         return NOTHING
     n, h, t, _ = q.shape
-    product = n * t * h * v.shape[3] * 4  # float kernels compute delta = (dy * out).sum(-1) in passing
-    passing = 0 if q.dtype in HALVES else product + n * h * t * 4
-    # the product is freed before the workspace is allocated: only the larger of the two is ever held
-    workspace = max(passing, _efficient_workspace(q, k, v, gpu))
-    return HiddenMemory(copies(_by_token(dy)), (n * h * t * 4, workspace))
+    delta, product = n * h * t * 4, n * t * h * v.shape[3] * 4
+    # float kernels have delta = (dy * out).sum(-1) computed for them, and made contiguous
+    before = () if q.dtype in HALVES else (product, delta, delta, -delta, -product)
+    return HiddenMemory(copies(_by_token(dy)), (*(before or (delta,)), _efficient_workspace(q, k, v, gpu)))
+
+
+def cudnn(op: Op, gpu: Gpu) -> HiddenMemory:
+    """attention.cu `_cudnn_attention_forward`: seed and offset are allocated before output and statistics."""
+    return HiddenMemory(unknown=CUDNN, before=(Output(2), Output(3), Output(0), Output(1)))
+
+
+def cudnn_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """cudnn/MHA.cpp `permute_to_matching_layout`: a gradient that is laid out otherwise than the output is copied."""
+    dy, out = op.args[0], op.args[4]
+    same = [st for st, n in zip(dy.stride, dy.shape, strict=True) if n > 1]
+    same_as_out = same == [st for st, n in zip(out.stride, out.shape, strict=True) if n > 1]
+    return HiddenMemory(after=() if same_as_out else (dy.nbytes,), unknown=CUDNN)
 
 
 def _split_buffers(q: TensorMeta, k: TensorMeta, gpu: Gpu) -> tuple[int, ...]:
@@ -84,14 +100,15 @@ def _efficient_workspace(q: TensorMeta, k: TensorMeta, v: TensorMeta, gpu: Gpu) 
         if n * h >= 256 and k.shape[2] <= 2 * columns:
             splits = 1
         splits = max(1, min(splits, 200 // max(1, n * h)))
-        dkv = splits * round_up(k.shape[2], columns) * (round_up(d, rows) + round_up(v.shape[3], rows))
+        dkv = splits * columns * (round_up(d, rows) + round_up(v.shape[3], rows))
     return n * h * round_up(dq + dkv, 4) * 4
 
 
 def _efficient_block(d: int, half: bool, gpu: Gpu) -> tuple[int, int, bool]:
     """kernels/generate_kernels.py: queries and keys of a block, and whether dk and dv stay in registers.
 
-    GPUs with little shared memory (Turing; Ampere and Ada outside the data centre) fall back to 64 queries.
+    GPUs with little shared memory (Turing; Ampere and Ada outside the data centre) fall back to 64 queries, the latter
+    only where dk and dv would stay in registers.
     """
     roomy = gpu.capability in ((7, 0), (8, 0), (9, 0), (10, 0))
     if d <= 64:
@@ -100,7 +117,7 @@ def _efficient_block(d: int, half: bool, gpu: Gpu) -> tuple[int, int, bool]:
         return (128, 64, False) if roomy and gpu.capability >= (8, 0) else (64, 64, False)
     if d <= 96 and gpu.capability in ((8, 6), (8, 9)):
         return 128, 64, True
-    if not roomy:
+    if d <= 128 and not roomy or gpu.capability < (8, 0) and gpu.capability != (7, 0):
         return 64, 64, False
     return 128, 128 if d <= 128 and gpu.capability >= (8, 0) else 64, d <= 128
 

@@ -26,7 +26,7 @@ INT32_MAX = 2**31 - 1
 class Kernel(NamedTuple):
     """How one op's reduction kernel is compiled."""
 
-    accumulator: str  # "opmath", "same", "pair" or "welford": what a thread adds up in
+    accumulator: str  # "opmath", "same", "both", "flag", "pair" or "welford": what a thread adds up in
     dim: int | None = None  # position of the argument that names the dimensions; None: all of them
     casts: bool = False  # converts its input to the result's dtype first, unless that is half -> float
 
@@ -36,6 +36,7 @@ KERNELS = {
     "aten.sum.dim_IntList": Kernel("opmath", 1, casts=True),
     "aten.mean.default": Kernel("opmath", None, casts=True),
     "aten.mean.dim": Kernel("opmath", 1, casts=True),
+    "aten.nansum.default": Kernel("opmath", 1, casts=True),
     "aten.prod.default": Kernel("opmath", None, casts=True),
     "aten.prod.dim_int": Kernel("opmath", 1, casts=True),
     "aten.norm.Scalar": Kernel("opmath", None),
@@ -45,6 +46,13 @@ KERNELS = {
     "aten.amin.default": Kernel("same", 1),
     "aten.max.default": Kernel("same", None),
     "aten.min.default": Kernel("same", None),
+    "aten.aminmax.default": Kernel("both", None),
+    "aten.any.default": Kernel("flag", None),
+    "aten.all.default": Kernel("flag", None),
+    "aten.any.dim": Kernel("flag", 1),
+    "aten.all.dim": Kernel("flag", 1),
+    "aten.any.dims": Kernel("flag", 1),
+    "aten.all.dims": Kernel("flag", 1),
     "aten.max.dim": Kernel("pair", 1),
     "aten.min.dim": Kernel("pair", 1),
     "aten.argmax.default": Kernel("pair", 1),
@@ -82,8 +90,15 @@ def reduction_buffers(op: Op, gpu: Gpu) -> tuple[int, ...]:
     if kernel.casts and result != x.dtype and not fused and not x.dtype.is_complex:
         x = x._replace(dtype=result)
         before = (x.nbytes,)
-    reduced = _dims(op.args[kernel.dim] if kernel.dim is not None and len(op.args) > kernel.dim else None, x)
-    return before + _reduce(x, reduced, _accumulator(kernel, x.dtype), result, gpu)
+    named = op.args[kernel.dim] if kernel.dim is not None and len(op.args) > kernel.dim else op.kwargs.get("dim")
+    return before + _reduce(x, _dims(named, x), _accumulator(kernel, x.dtype), result, gpu)
+
+
+def reduced(
+    x: TensorMeta, gpu: Gpu, name: str = "aten.sum.default", dims: list[int] | None = None, to: TensorMeta | None = None
+) -> tuple[int, ...]:
+    """The buffers of a reduction inside another op: of `x`, over `dims` or all dimensions, in its dtype or `to`'s."""
+    return reduction_buffers(Op(-1, name, (x, dims), {}, "", "forward", outputs=(to or x,)), gpu)
 
 
 def _reduce(x: TensorMeta, reduced: frozenset[int], element: int, result: torch.dtype, gpu: Gpu) -> tuple[int, ...]:
@@ -104,6 +119,8 @@ def _accumulator(kernel: Kernel, dtype: torch.dtype) -> int:
     return {
         "opmath": opmath,
         "same": dtype.itemsize,
+        "both": 2 * dtype.itemsize,  # the smallest and the largest
+        "flag": 1,
         "pair": 16,  # thrust::pair<value, int64_t>, padded
         "welford": 4 * max(opmath, 4),  # mean, m2, n, nf; n is padded to the others
     }[kernel.accumulator]

@@ -9,17 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+import torch
+
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .allocations import NOTHING, HiddenMemory, accumulated, ceil_div, copies, is_permuted
-from .attention import CUDNN, efficient, efficient_backward, flash, flash_backward
+from . import cub, linear_algebra, losses, sorting
+from .allocations import (
+    CUBLAS,
+    HALVES,
+    NOTHING,
+    Free,
+    HiddenMemory,
+    Output,
+    Step,
+    accumulated,
+    ceil_div,
+    copies,
+    is_contiguous,
+    is_dense,
+    is_permuted,
+    passing,
+)
+from .attention import cudnn, cudnn_backward, efficient, efficient_backward, flash, flash_backward
+from .convolutions import CUDNN_WORKSPACE, convolution, convolution_backward
 from .matmuls import CUSPARSE, batched_product, matrix_product, uses_cublas, uses_cublaslt
-from .reductions import KERNELS, reduction_buffers
+from .reductions import KERNELS, reduced, reduction_buffers
 
 __all__ = ["HiddenMemory", "hidden_memory", "uses_cublas", "uses_cublaslt"]
 Rule = Callable[[Op, Gpu], HiddenMemory]
-CUDNN_WORKSPACE = "cuDNN's workspace depends on the engine its heuristics pick; PyTorch bounds it by free memory alone"
-SORT_STORAGE = "sorting takes library storage of a few times its input, by an algorithm chosen at run time"
 
 
 def hidden_memory(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -41,10 +58,12 @@ def _safe_softmax(op: Op, gpu: Gpu) -> HiddenMemory:
 
     Published: 3.99 GiB for 28 heads of 4000 x 4000 scores on 2.9.1 (ComfyUI#15135); the copy of 2.5 is pytorch#139612.
     """
-    scores = op.args[0].numel
+    scores, out = op.args[0].numel, op.outputs[0]
     if not scores or gpu.torch_release < (2, 5):
         return NOTHING
-    return HiddenMemory(before=(op.outputs[0].nbytes, scores) if gpu.torch_release == (2, 5) else (scores,))
+    if gpu.torch_release == (2, 5):
+        return HiddenMemory(before=(out.nbytes, scores))
+    return HiddenMemory(after=(scores, scores // out.shape[op.args[1]], out.dtype.itemsize))
 
 
 def _softmax_backward(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -66,25 +85,79 @@ def _layer_norm(op: Op, gpu: Gpu) -> HiddenMemory:
 
 
 def _layer_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """layer_norm_kernel.cu: over 65,536 rows of few features, partial sums of each gradient, then `sum(0)` (>= 2.8)."""
+    """layer_norm_kernel.cu `LayerNormBackwardKernelImpl`."""
     dy, x, normalized = op.args[:3]
-    d = prod(normalized)
-    rows = x.numel // d if d else 0
     wanted = sum(map(bool, op.args[7][1:]))
     after = copies(dy)
-    if gpu.torch_release >= (2, 8) and rows > 65536 and d // 32 < gpu.sm_count // 2 and wanted:
-        blocks = min(32768 // ceil_div(d, 32), ceil_div(rows, 32))
-        partial = TensorMeta((blocks, d), (d, 1), x.dtype, -1)
-        total = Op(op.index, "aten.sum.dim_IntList", (partial, [0]), {}, op.module, op.phase)
-        after += (partial.nbytes,) * wanted + (d * x.dtype.itemsize, *reduction_buffers(total, gpu))
+    if gpu.torch_release >= (2, 8):
+        after += _partial_gradients(x, normalized, wanted, gpu)
     return HiddenMemory(before=copies(x), after=after)
+
+
+def _rms_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """layer_norm_kernel.cu `_fused_rms_norm_backward_cuda`: the same kernel, with one gradient."""
+    dy, x, normalized = op.args[:3]
+    return HiddenMemory(copies(dy, x), _partial_gradients(x, normalized, int(bool(op.args[5][1])), gpu))
+
+
+def _partial_gradients(x: TensorMeta, normalized: list[int], wanted: int, gpu: Gpu) -> tuple[int, ...]:
+    """layer_norm_kernel.cu: over 65,536 rows of few features, partial sums of each gradient, then `sum(0)`."""
+    d = prod(normalized)
+    rows = x.numel // d if d else 0
+    if rows <= 65536 or d // 32 >= gpu.sm_count // 2 or not wanted:
+        return ()
+    blocks = min(32768 // ceil_div(d, 32), ceil_div(rows, 32))
+    partial = TensorMeta((blocks, d), (d, 1), x.dtype, -1)
+    buffers = reduced(partial, gpu, "aten.sum.dim_IntList", [0])
+    return (partial.nbytes,) * wanted + (d * x.dtype.itemsize, *buffers)
+
+
+def _batch_norm(op: Op, gpu: Gpu) -> HiddenMemory:
+    """Normalization.cuh `batch_norm_stats_channels_last_cuda_template`: four moments of each block of rows."""
+    x, training = op.args[0], op.args[5]
+    return HiddenMemory(after=_by_blocks(x, 4) if training and _channels_last(x) else ())
+
+
+def _batch_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """Normalization.cuh `batch_norm_backward_reduce_cuda_channels_last_template`: two sums, then the gradients."""
+    x, training, wanted = op.args[1], op.args[7], op.args[9]
+    if not training or not _channels_last(x):
+        return NOTHING
+    sums = (x.shape[1] * accumulated(x.dtype),) * 2
+    weights = tuple(Output(i) for i in range(int(wanted[0]), int(wanted[0]) + sum(map(bool, wanted[1:]))))
+    return HiddenMemory((*sums, *weights, *passing(*_by_blocks(x, 2))))
+
+
+def _channels_last(x: TensorMeta) -> bool:
+    """Normalization.cu `batch_norm_use_channels_last_kernels`: channels are next to each other in memory."""
+    by_channel = x._replace(
+        shape=(x.shape[0], *x.shape[2:], x.shape[1]), stride=(x.stride[0], *x.stride[2:], x.stride[1])
+    )
+    return bool(x.numel) and is_contiguous(by_channel)
+
+
+def _by_blocks(x: TensorMeta, numbers: int) -> tuple[int, ...]:
+    """Normalization.cuh `flexible_launch_configs`: `numbers` for each channel and block of rows, and semaphores."""
+    channels, rows = x.shape[1], x.numel // x.shape[1]
+    wide = min(_last_pow2(channels), 32)
+    high = min(_last_pow2(ceil_div(rows, 16)), 512 // wide)
+    if wide * high < 512:
+        wide = min(_last_pow2(channels), 512 // high)
+    blocks = min(ceil_div(rows, high * 16), 128)
+    return (numbers * channels * blocks * accumulated(x.dtype), 4 * ceil_div(channels, wide)) if blocks >= 8 else ()
+
+
+def _last_pow2(n: int) -> int:
+    return 1 << (max(1, n).bit_length() - 1)
 
 
 def _group_norm(op: Op, gpu: Gpu) -> HiddenMemory:
     """group_norm_kernel.cu: scale and shift fused per sample and channel, in float."""
     x, weight, bias, n, c, pixels = op.args[:6]
     fused = (n * c * accumulated(x.dtype),) * 2 if pixels != 1 and (weight or bias) and n else ()
-    return HiddenMemory(after=fused)
+    # Since 2.13 the moments are computed in float; those returned are in half.
+    moments = (n * op.args[6] * 4,) * 2 if x.dtype in HALVES and gpu.torch_release >= (2, 13) else ()
+    return HiddenMemory(after=moments + fused)
 
 
 def _group_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -105,26 +178,239 @@ def _reduction(op: Op, gpu: Gpu) -> HiddenMemory:
 
 
 def _logsumexp(op: Op, gpu: Gpu) -> HiddenMemory:
-    """native/ReduceOps.cpp `logsumexp_out_impl`: the maxima, and `(x - maxima).exp_()` of the input's size."""
-    x, size = op.args[0], op.outputs[0].nbytes if op.outputs else 0
-    return HiddenMemory(before=(size, x.nbytes) if x.numel else ())
+    """native/ReduceOps.cpp `logsumexp_out_impl`: the maxima, those that are infinite, and `(x - maxima).exp_()`."""
+    x, out = op.args[0], op.outputs[0] if op.outputs else None
+    if not x.numel or out is None:
+        return NOTHING
+    dims = [op.args[1]] if isinstance(op.args[1], int) else list(op.args[1])
+    size, flags = out.nbytes, out.numel
+    maxima = passing(*reduced(x, gpu, "aten.amax.default", dims))
+    sums = passing(*reduced(x, gpu, "aten.sum.dim_IntList", dims))
+    return HiddenMemory((size, *maxima, size, flags, -flags, -size, x.nbytes), sums)
 
 
-def _embedding_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """Embedding.cu, EmbeddingBackwardKernel.cu: over 3072 indices, sorts them and sums runs of equal ones in tens.
+def _native_dropout(op: Op, gpu: Gpu) -> HiddenMemory:
+    """Dropout.cu `dropout_cuda`: the mask first."""
+    return HiddenMemory((Output(1),) if len(op.outputs) > 1 else ())
 
-    The sort's own storage is freed before the result is allocated, so it is left out.
-    """
-    dy, indices, rows, _, by_frequency = op.args[:5]
-    n, size = indices.numel, indices.dtype.itemsize
-    before = copies(indices, dy)
-    if n <= 3072 and not by_frequency:
-        return HiddenMemory(before)
-    runs = min(n, rows)
-    parts = n // 10 + runs
-    sums = parts * dy.shape[-1] * accumulated(dy.dtype)
-    sorted_ = (n * size,) * (3 if by_frequency else 2)
-    return HiddenMemory(before + sorted_, (n * size, 8, runs * size, runs * size, 8, parts * size, sums))
+
+def _scan(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/ReduceOps.cpp `impl_func_cum_ops`, ScanUtils.cuh `scan_dim`: in the result's dtype; CUB's if flat."""
+    x = op.args[0]
+    n = x.numel
+    if not x.shape or not n:
+        return NOTHING
+    result = op.outputs[0].dtype if op.outputs else x.dtype
+    steps: tuple[Step, ...] = copies(x)
+    if result != x.dtype:  # what is converted keeps its strides if they are dense, and is contiguous if they are not
+        size = n * result.itemsize
+        steps = (size, size) if is_dense(x) and not is_contiguous(x) else (size,)
+    flat = n > 1 and x.shape[op.args[1]] == n
+    return HiddenMemory(after=(*steps, *(passing(cub.scan(n, result)) if flat else ())))
+
+
+def _count_nonzero(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/TensorAdvancedIndexing.cpp `count_nonzero_cuda`: sums `self != 0`, in int64."""
+    x = op.args[0]._replace(dtype=torch.bool)
+    named = op.args[1] if len(op.args) > 1 else op.kwargs.get("dim")
+    dims = [named] if isinstance(named, int) else list(named) if named else None
+    buffers = reduced(x, gpu, "aten.sum.dim_IntList", dims, to=op.outputs[0]) if x.numel else ()
+    return HiddenMemory((x.nbytes,), buffers)
+
+
+def _histogram(op: Op, gpu: Gpu) -> HiddenMemory:
+    """SummaryOps.cu `_histc_cuda_template`: asks for the extremes if no range is given."""
+    x = op.args[0]
+    low, high = ((*op.args[2:], 0, 0)[:2]) if len(op.args) > 2 else (op.kwargs.get("min", 0), op.kwargs.get("max", 0))
+    size = x.dtype.itemsize
+    return HiddenMemory(after=(size, size, *passing(*reduced(x, gpu, "aten.aminmax.default"))) if low == high else ())
+
+
+def _bincount(op: Op, gpu: Gpu) -> HiddenMemory:
+    """SummaryOps.cu `_bincount_cuda_template`: the extremes first."""
+    return HiddenMemory((8, 8))
+
+
+def _unfolded(op: Op, gpu: Gpu) -> HiddenMemory:
+    """Im2Col.cu, Col2Im.cu: the output is made in the input's size, and grows. A smaller one keeps that room."""
+    x = op.args[0]
+    if op.outputs and x.nbytes >= op.outputs[0].nbytes:
+        return HiddenMemory(after=copies(x))
+    return HiddenMemory((x.nbytes, *copies(x)))
+
+
+def _unfold_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/UnfoldBackward.cpp, UnfoldBackwardKernel.cu: the places that windows which overlap cover."""
+    dy, _, dim, size, step = op.args[:5]
+    covered = (dy.shape[dim] - 1) * step + size
+    return HiddenMemory(after=passing(8 * covered) if step < size and dy.numel else ())
+
+
+def _bicubic_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """UpSampleBicubic2d.cu `upsample_bicubic2d_backward_out_cuda_template`: works on `grad_output.contiguous()`."""
+    return HiddenMemory(after=copies(op.args[0]))
+
+
+def _mode(op: Op, gpu: Gpu) -> HiddenMemory:
+    """TensorModeKernel.cpp `mode_kernel_impl`: works on a contiguous copy with the dimension last."""
+    x, dim = op.args[0], op.args[1] if len(op.args) > 1 else -1
+    if len(x.shape) < 2:
+        return NOTHING
+    order = list(range(len(x.shape)))
+    order[dim], order[-1] = order[-1], order[dim]
+    moved = x._replace(shape=tuple(x.shape[d] for d in order), stride=tuple(x.stride[d] for d in order))
+    return HiddenMemory(after=copies(moved))
+
+
+def _conv_tbc(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/ConvolutionTBC.cpp: a matrix product for each place of the kernel."""
+    return HiddenMemory(after=(CUBLAS,))
+
+
+def _pdist_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """DistanceKernel.cu `pdist_backward_kernel_impl`: the gradient of every pair, summed afterwards."""
+    x = op.args[1]
+    return HiddenMemory(after=_summed((x.shape[0] - 1, *x.shape), [0], x.dtype, gpu) if x.numel else ())
+
+
+def _cdist_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """DistanceKernel.cu `cdist_backward_kernel_impl`: the gradient of every pair, summed afterwards."""
+    x, y = op.args[1:3]
+    pairs = (*x.shape[:-2], y.shape[-2], *x.shape[-2:])
+    return HiddenMemory(after=_summed(pairs, [len(x.shape) - 2], x.dtype, gpu) if x.numel and y.numel else ())
+
+
+def _summed(shape: tuple[int, ...], dims: list[int], dtype: torch.dtype, gpu: Gpu) -> tuple[int, ...]:
+    stride = tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
+    x = TensorMeta(shape, stride, dtype, -1)
+    return (x.nbytes, *reduced(x, gpu, "aten.sum.dim_IntList", dims))
+
+
+def _euclidean_dist(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/Distance.cpp `_euclidean_dist`: one product of both inputs, each with its squares and ones beside it."""
+    steps: tuple[Step, ...] = ()
+    ends: tuple[Step, ...] = ()
+    for x in op.args[:2]:
+        norms = x.nbytes // x.shape[-1] if x.numel else 0
+        steps += (x.nbytes, norms, -x.nbytes, norms)
+    for i, x in enumerate(op.args[:2]):
+        norms = x.nbytes // x.shape[-1] if x.numel else 0
+        scaled = (x.nbytes,) if i == 0 else ()
+        ends += (*scaled, x.nbytes + 2 * norms, -norms, -norms, *(-nbytes for nbytes in scaled))
+    return HiddenMemory((*steps, *ends), (CUBLAS,) if op.outputs[0].numel else ())
+
+
+def _affine_grid(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/AffineGridGenerator.cpp: the grid of the corners, filled by an axis at a time, times theta."""
+    theta, (n, _, *space), aligned = op.args[:3]
+    size = theta.dtype.itemsize
+    steps: tuple[Step, ...] = (n * prod(space) * (len(space) + 1) * size,)
+    for steps_along in reversed(space):
+        steps += passing(*(steps_along * size,) * (1 if aligned or steps_along == 1 else 3))
+    return HiddenMemory(steps, (CUBLAS,))
+
+
+def _trilinear(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/Linear.cpp `_trilinear`: one slice of the unrolled dimension at a time, a pair of factors at a time."""
+    factors, expanded, summed = op.args[:3], op.args[3:6], op.args[6]
+    unrolled = op.args[7] if len(op.args) > 7 else 1
+    sizes: dict[int, int] = {}
+    for factor, missing in zip(factors, expanded, strict=True):
+        present = [d for d in range(len(factor.shape) + len(missing)) if d not in missing]
+        sizes |= dict(zip(present, factor.shape, strict=True))
+    early = [d for d in summed if d in expanded[2]]  # the third factor does not have them: summed with the first pair
+    late = [d for d in summed if d not in expanded[2]]
+    first = {d for d in sizes if not (d in expanded[0] and d in expanded[1])} - {unrolled, *early}
+    second = (first | {d for d in sizes if d not in expanded[2]}) - {unrolled, *late}
+    pair, triple = (prod(sizes[d] for d in dims) * factors[0].dtype.itemsize for dims in (first, second))
+    if not op.outputs[0].numel or not all(factor.numel for factor in factors):
+        return NOTHING
+    return HiddenMemory(after=(pair, *((CUBLAS,) if early else ()), triple, *((CUBLAS,) if late else ())))
+
+
+def _renorm(op: Op, gpu: Gpu) -> HiddenMemory:
+    """RenormKernel.cu, native/ReduceOps.cpp: a norm for each slice, and a factor in the input's dtype."""
+    x, dim = op.args[0], op.args[2]
+    slices = x.shape[dim]
+    half = (slices * x.dtype.itemsize,) if x.dtype in HALVES else ()
+    return HiddenMemory(after=(slices * accumulated(x.dtype), *half))
+
+
+def _scatter_mean(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/TensorAdvancedIndexing.cpp `scatter_reduce_two`: counts what was added to each place, by adding ones."""
+    x, _, _, src, reduce = op.args[:5]
+    if reduce != "mean":
+        return NOTHING
+    return HiddenMemory(after=(src.nbytes, x.nbytes, x.numel))
+
+
+def _index_mean(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/cuda/Indexing.cu `index_reduce_func_cuda_impl`: the same."""
+    x, _, _, src, reduce = op.args[:5]
+    if reduce != "mean":
+        return NOTHING
+    return HiddenMemory(after=(x.nbytes, *passing(src.nbytes), x.numel))
+
+
+def _complex_to_float(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/UnaryOps.cpp `unary_op_impl_with_complex_to_float_out`: first in complex numbers."""
+    x = op.args[0]
+    return HiddenMemory(after=(x.nbytes,)) if x.dtype.is_complex and x.numel else NOTHING
+
+
+def _number_to_power(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/Pow.cpp `pow_Scalar_out`: the number becomes a tensor on the GPU, unless it is 1."""
+    return HiddenMemory(after=(8,)) if op.args[0] != 1 else NOTHING
+
+
+def _mvlgamma(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/UnaryOps.cpp `mvlgamma`: p terms for each element, in a new last dimension that is summed."""
+    x, p = op.args[:2]
+    size = (op.outputs[0] if op.outputs else x).dtype.itemsize
+    if not x.numel:
+        return NOTHING
+    terms = x._replace(shape=(*x.shape, p), stride=(*(stride * p for stride in x.stride), 1))
+    sums = passing(*reduced(terms, gpu, "aten.sum.dim_IntList", [len(x.shape)]))
+    made = (p * size, x.numel * p * size, -p * size)
+    in_place = op.name == "aten.mvlgamma_.default"
+    return HiddenMemory((*made, x.numel * size, *sums)) if in_place else HiddenMemory(made, sums)
+
+
+def _roll(op: Op, gpu: Gpu) -> HiddenMemory:
+    """TensorTransformations.h `roll_common`: one dimension after the other, each into a tensor of its own."""
+    x, dims = op.args[0], op.args[2] if len(op.args) > 2 else []
+    copied: tuple[Step, ...] = copies(x)
+    if len(dims) < 2 or not x.numel:
+        return HiddenMemory(copied)
+    freed = (Free(0),) if copied else ()
+    return HiddenMemory((*copied, x.nbytes, *freed, *(x.nbytes,) * (len(dims) - 2)))
+
+
+def _embedding(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/Embedding.cpp `embedding_symint`: `indices.reshape(-1)`, which copies what has no flat view."""
+    indices = op.args[1]
+    return NOTHING if len(indices.shape) == 1 or _has_flat_view(indices) else HiddenMemory((indices.nbytes,))
+
+
+def _has_flat_view(t: TensorMeta) -> bool:
+    """Whether the elements are at equal distances in their order (TensorUtils.cpp `computeStride`)."""
+    pairs = [(size, stride) for size, stride in zip(t.shape, t.stride, strict=True) if size != 1]
+    return not t.numel or all(a == b * size for (_, a), (size, b) in zip(pairs, pairs[1:], strict=False))
+
+
+def _repeat_interleave(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/Repeat.h `repeat_interleave_common`: where each run ends, and how many there are if nobody says so."""
+    repeats = op.args[0]
+    n = repeats.numel
+    if not n:
+        return NOTHING
+    converted = (n * 8,) if repeats.dtype != torch.int64 else ()
+    scan = passing(cub.scan(n, torch.int64))
+    ends = (*copies(repeats), n * 8, *converted, *scan, *(-size for size in converted))
+    if op.kwargs.get("output_size") is not None:
+        return HiddenMemory(ends)
+    tests = (n, *(passing(1, *reduced(repeats._replace(dtype=torch.bool), gpu, "aten.all.default"))), -n)
+    return HiddenMemory((*ends, *tests), unknown=sorting.VALUES)
 
 
 def _foreach_norm(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -132,6 +418,24 @@ def _foreach_norm(op: Op, gpu: Gpu) -> HiddenMemory:
     tensors = op.args[0]
     chunks = max((ceil_div(t.numel, 65536) for t in tensors), default=0)
     return HiddenMemory(before=(len(tensors) * chunks * accumulated(tensors[0].dtype),) if chunks else ())
+
+
+def _fused_cell(op: Op, gpu: Gpu) -> HiddenMemory:
+    """RNN.cu `_thnn_fused_lstm_cell_cuda`, `_thnn_fused_gru_cell_cuda`: what backward needs is allocated first."""
+    last = len(op.outputs) - 1
+    return HiddenMemory(before=(Output(last), *(Output(i) for i in range(last))))
+
+
+def _fused_cell_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """RNN.cu: the gradients of the biases are sums over the rows of the gates' gradients, after all others."""
+    biases = [i for i, t in enumerate(op.outputs) if len(t.shape) == 1]
+    steps: list[Step] = [Output(i) for i in range(len(op.outputs) - len(biases))]
+    for number, i in enumerate(biases):
+        total = Op(op.index, "aten.sum.dim_IntList", (op.outputs[number], [0]), {}, op.module, op.phase)
+        first = sum(isinstance(step, int) for step in steps)
+        buffers = reduction_buffers(total, gpu)
+        steps += [Output(i), *buffers, *(Free(first + n) for n in range(len(buffers)))]
+    return HiddenMemory(before=tuple(steps))
 
 
 def _unknown(why: str) -> Rule:
@@ -142,9 +446,11 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(KERNELS, _reduction),
     "aten.mm.default": matrix_product,
     "aten.addmm.default": matrix_product,
+    "aten.addmm_.default": matrix_product,
     "aten._addmm_activation.default": matrix_product,
     "aten.bmm.default": batched_product,
     "aten.baddbmm.default": batched_product,
+    "aten.baddbmm_.default": batched_product,
     "aten._softmax.default": _softmax,
     "aten._log_softmax.default": _softmax,
     "aten._softmax_backward_data.default": _softmax_backward,
@@ -154,21 +460,105 @@ RULES: dict[str, Rule] = {
     "aten.native_group_norm.default": _group_norm,
     "aten.native_group_norm_backward.default": _group_norm_backward,
     "aten.logsumexp.default": _logsumexp,
-    "aten.embedding_dense_backward.default": _embedding_backward,
     "aten._foreach_norm.Scalar": _foreach_norm,
     "aten._scaled_dot_product_flash_attention.default": flash,
     "aten._scaled_dot_product_flash_attention_backward.default": flash_backward,
     "aten._scaled_dot_product_efficient_attention.default": efficient,
     "aten._scaled_dot_product_efficient_attention_backward.default": efficient_backward,
-    "aten._scaled_dot_product_cudnn_attention.default": _unknown(CUDNN),
-    "aten._scaled_dot_product_cudnn_attention_backward.default": _unknown(CUDNN),
+    "aten._scaled_dot_product_cudnn_attention.default": cudnn,
+    "aten._scaled_dot_product_cudnn_attention_backward.default": cudnn_backward,
     "aten.cudnn_batch_norm.default": _unknown(CUDNN_WORKSPACE),
     "aten.cudnn_batch_norm_backward.default": _unknown(CUDNN_WORKSPACE),
     "aten._safe_softmax.default": _safe_softmax,
-    "aten.convolution.default": _unknown(CUDNN_WORKSPACE),
-    "aten.convolution_backward.default": _unknown(CUDNN_WORKSPACE),
+    "aten.convolution.default": convolution,
+    "aten.convolution_backward.default": convolution_backward,
+    "aten._thnn_fused_lstm_cell.default": _fused_cell,
+    "aten._thnn_fused_lstm_cell_backward_impl.default": _fused_cell_backward,
+    "aten._thnn_fused_gru_cell.default": _fused_cell,
+    "aten._thnn_fused_gru_cell_backward.default": _fused_cell_backward,
     "aten._sparse_addmm.default": _unknown(CUSPARSE),
-    "aten.sort.default": _unknown(SORT_STORAGE),
-    "aten.sort.stable": _unknown(SORT_STORAGE),
-    "aten.topk.default": _unknown(SORT_STORAGE),
+    "aten.sort.default": sorting.sort,
+    "aten.sort.stable": sorting.sort,
+    "aten.topk.default": sorting.top_k,
+    "aten.median.default": sorting.median,
+    "aten.nanmedian.default": sorting.median,
+    "aten.randperm.default": sorting.randperm,
+    "aten.multinomial.default": sorting.multinomial,
+    "aten.embedding_dense_backward.default": sorting.embedding_backward,
+    "aten._embedding_bag.default": sorting.embedding_bag,
+    "aten._embedding_bag_forward_only.default": sorting.embedding_bag,
+    "aten._embedding_bag_backward.default": sorting.embedding_bag_backward,
+    "aten.index.Tensor": sorting.index,
+    "aten.index_put.default": sorting.index_put,
+    "aten.index_put_.default": sorting.index_put,
+    "aten._index_put_impl_.default": sorting.index_put,
+    "aten._unsafe_index_put.default": sorting.index_put,
+    "aten.nonzero.default": sorting.nonzero,
+    "aten.segment_reduce.default": sorting.segment_reduce,
+    "aten._segment_reduce_backward.default": sorting.segment_reduce,
+    "aten.masked_scatter.default": sorting.masked_scatter,
+    "aten.masked_scatter_.default": sorting.masked_scatter,
+    "aten.masked_select.default": sorting.masked_select,
+    "aten.masked_scatter_backward.default": _unknown(sorting.VALUES),
+    "aten._unique2.default": sorting.unique,
+    "aten.unique_dim.default": _unknown(sorting.VALUES),
+    "aten.unique_consecutive.default": _unknown(sorting.VALUES),
+    "aten.isin.Tensor_Tensor": sorting.is_in,
+    "aten.binary_cross_entropy_with_logits.default": losses.bce_with_logits,
+    "aten.binary_cross_entropy.default": losses.reduced_in_place,
+    "aten.soft_margin_loss.default": losses.reduced_in_place,
+    "aten.soft_margin_loss_backward.default": losses.soft_margin_backward,
+    "aten.mse_loss.default": losses.elementwise_then_reduced,
+    "aten.smooth_l1_loss.default": losses.elementwise_then_reduced,
+    "aten.huber_loss.default": losses.huber,
+    "aten.multi_margin_loss.default": losses.multi_margin,
+    "aten.multilabel_margin_loss_forward.default": losses.multilabel_margin,
+    "aten.dist.default": losses.distance,
+    "aten.nll_loss_forward.default": losses.nll,
+    "aten.nll_loss_backward.default": losses.nll_backward,
+    "aten.nll_loss2d_forward.default": losses.nll2d,
+    "aten.nll_loss2d_backward.default": losses.nll2d_backward,
+    "aten.native_dropout.default": _native_dropout,
+    "aten.native_batch_norm.default": _batch_norm,
+    "aten.native_batch_norm_backward.default": _batch_norm_backward,
+    "aten._fused_rms_norm_backward.default": _rms_norm_backward,
+    "aten.cumsum.default": _scan,
+    "aten.cumprod.default": _scan,
+    "aten.logcumsumexp.default": _scan,
+    "aten._logcumsumexp.default": _scan,
+    "aten.count_nonzero.default": _count_nonzero,
+    "aten.count_nonzero.dim_IntList": _count_nonzero,
+    "aten.histc.default": _histogram,
+    "aten.bincount.default": _bincount,
+    "aten.im2col.default": _unfolded,
+    "aten.col2im.default": _unfolded,
+    "aten.scatter_reduce.two": _scatter_mean,
+    "aten.scatter_reduce_.two": _scatter_mean,
+    "aten.index_reduce.default": _index_mean,
+    "aten.index_reduce_.default": _index_mean,
+    "aten.abs.default": _complex_to_float,
+    "aten.angle.default": _complex_to_float,
+    "aten.pow.Scalar": _number_to_power,
+    "aten.mvlgamma.default": _mvlgamma,
+    "aten.mvlgamma_.default": _mvlgamma,
+    "aten.roll.default": _roll,
+    "aten.embedding.default": _embedding,
+    "aten.unfold_backward.default": _unfold_backward,
+    "aten.upsample_bicubic2d_backward.default": _bicubic_backward,
+    "aten.mode.default": _mode,
+    "aten.conv_tbc.default": _conv_tbc,
+    "aten.repeat_interleave.Tensor": _repeat_interleave,
+    "aten.embedding_renorm_.default": _unknown(f"looks for equal indices: {sorting.VALUES}"),
+    "aten._pdist_backward.default": _pdist_backward,
+    "aten._cdist_backward.default": _cdist_backward,
+    "aten._euclidean_dist.default": _euclidean_dist,
+    "aten.affine_grid_generator.default": _affine_grid,
+    "aten._trilinear.default": _trilinear,
+    "aten.renorm.default": _renorm,
+    **dict.fromkeys(linear_algebra.SOLVERS, linear_algebra.unknown_solver),
+    "aten.linalg_matrix_exp.default": linear_algebra.matrix_exp,
+    "aten.linalg_solve_triangular.default": linear_algebra.triangular,
+    "aten._fft_r2c.default": linear_algebra.fft,
+    "aten._fft_c2r.default": linear_algebra.fft,
+    "aten._fft_c2c.default": linear_algebra.fft,
 }
