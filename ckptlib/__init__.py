@@ -22,6 +22,7 @@ _HOME = {
     "Costs": "planning.costs",
     "equivalent": "recompute.equivalence",
     "execute": "planning.execute",
+    "explain": "remember.explain",
     "fit": "fitting.fit",
     "ledger": "remember.ledger",
     "lint": "recompute.lint",
@@ -48,7 +49,7 @@ _HOME = {
 _MODULES = {
     "models": "models",
     "plots": "figures",
-    "vjp": "autodiff.rules",
+    "vjp": "autodiff.derivatives",
     "widgets": "figures.explorers",
 }
 

@@ -72,6 +72,11 @@ PARTS = {
         "to recognise a node that was made in forward; the Python object for a node is not always the same one",
         method="_sequence_nr",
     ),
+    "set_sequence_number": Part(
+        "torch._C:_functions.AccumulateGrad",
+        "to have backward run nodes in the order that CUDA's engine has; the order cannot be chosen in public",
+        attribute="_set_sequence_nr",
+    ),
     "next_sequence_number": Part(
         "torch._C._autograd:_get_sequence_nr", "to know the number of the node that is being made; no node exists yet"
     ),
@@ -100,11 +105,24 @@ PARTS = {
         "torch._C._autograd:_top_saved_tensors_default_hooks",
         "to pass a tensor on to the hooks that were there before; in public, hooks can only be added",
     ),
+    "pop_saved_tensor_hooks": Part(
+        "torch._C._autograd:_pop_saved_tensors_default_hooks",
+        "to work without the hooks that a student entered and never left; in public, only they can leave them",
+    ),
+    "push_saved_tensor_hooks": Part(
+        "torch._C._autograd:_push_saved_tensors_default_hooks",
+        "to put back what pop_saved_tensor_hooks took; the public context manager leaves them again",
+    ),
     # ---- tensors and storages ---------------------------------------------------------------------------------------
     "storage_address": Part(
         "torch:UntypedStorage",
         "to tell storages apart, fake ones too; their public data_ptr() is 0",
         attribute="_cdata",
+    ),
+    "is_zero_tensor": Part(
+        "torch:Tensor",
+        "to see that a gradient of zeros has no memory of its own; no public name asks",
+        method="_is_zerotensor",
     ),
     "storage_from_weak": Part(
         "torch:UntypedStorage._new_with_weak_ptr",
@@ -150,6 +168,10 @@ PARTS = {
         "torch.optim.optimizer:_default_to_fused_or_foreach",
         "to see which optimizers choose foreach on CUDA; none of them says so in public",
     ),
+    "capturable_devices": Part(
+        "torch.optim.optimizer:_get_capturable_supported_devices",
+        "to run capturable optimizers as on CUDA; they refuse the CPU, and no public setting changes that",
+    ),
     "is_traceable_wrapper_subclass": Part(
         "torch.utils._python_dispatch:is_traceable_wrapper_subclass",
         "to look inside DTensor and its like; the protocol is documented, the question is not public",
@@ -179,6 +201,11 @@ PARTS = {
         "to drop weak references that make model.to(dtype) fail; no public name leads there",
         "meta_converter.tensor_memo",
     ),
+    "ids_of_fakes": Part(
+        "torch._subclasses.fake_tensor:FakeTensorConverter()",
+        "to drop weak references to parameters that were copied or moved; as for fakes_by_id",
+        "meta_converter.describer.lookup_tensor",
+    ),
     "DataDependentOutputException": Part(
         "torch._subclasses.fake_tensor:DataDependentOutputException",
         "to explain that a fake tensor has no values; the error has no public name",
@@ -200,6 +227,19 @@ PARTS = {
     "dispatch_modes": Part(
         "torch.utils._python_dispatch:_get_current_dispatch_mode_stack",
         "to find the trace that is running; in public, a mode is known to itself alone",
+    ),
+    "pop_dispatch_mode": Part(
+        "torch.utils._python_dispatch:_pop_mode",
+        "to work outside of a mode that a student entered and never left; in public, only they can leave it",
+    ),
+    "push_dispatch_mode": Part(
+        "torch.utils._python_dispatch:_push_mode", "to put back what pop_dispatch_mode took, without entering it again"
+    ),
+    "pop_function_mode": Part(
+        "torch.overrides:_pop_mode", "to work outside of a mode of the public API; as pop_dispatch_mode"
+    ),
+    "push_function_mode": Part(
+        "torch.overrides:_push_mode", "to put back what pop_function_mode took, without entering it again"
     ),
     "without_dispatch_modes": Part(
         "torch.utils._python_dispatch:_disable_current_modes",
@@ -333,10 +373,18 @@ PARTS = {
     "memory_snapshot": Part(
         "torch.cuda.memory:_snapshot", "to read that record; memory_snapshot(), its public form, leaves it out"
     ),
+    "set_memory_metadata": Part(
+        "torch.cuda.memory:_set_memory_metadata", "to write the op that is running into that record"
+    ),
 }
 
 # Modules whose frames stand between a line of a program and its kernel. They are named here and not imported.
 DISPATCH_MODULES = ("torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo")
+
+
+def clear_cublas_workspaces() -> None:
+    """Free the memory that cuBLAS keeps for each of its handles. Builds without CUDA do not have this function."""
+    torch._C._cuda_clearCublasWorkspaces()
 
 
 def require_torch(release: str, what: str) -> None:

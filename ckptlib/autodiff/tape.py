@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import CkptError
 from ..torch_internals import storage_address, version_counter
-from . import rules
+from . import derivatives
 from .shapes import Shape, check
 
 Tensors = Tensor | Sequence[Tensor]
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
     op: str
     vjp: Callable
-    saved: dict[str, Any]  # the VJP's arguments after dy; None for a tensor that is not kept
+    saved: dict[str, Any]  # the VJP's arguments after dy; None for a tensor that is not saved
     versions: dict[str, int]  # of the saved tensors: changed in place, they would give wrong gradients
     inputs: dict[str, tuple[int, Shape] | None]  # (slot, shape) in the order of the VJP's results; None for a constant
     output: int  # slot
@@ -64,8 +64,8 @@ class Tape:
     >>> x.grad
     tensor(7.)
 
-    Every op of `ckptlib.autodiff.rules` is a method: `tape.relu(x)`. Autograd's graph hangs from its outputs and goes
-    with them; a tape keeps the ops of a branch you dropped until backward.
+    Every op of `ckptlib.autodiff.derivatives` is a method: `tape.relu(x)`. Autograd's graph hangs from its outputs and
+    goes with them; a tape keeps the ops of a branch you dropped until backward.
     """
 
     def __init__(self) -> None:
@@ -84,10 +84,10 @@ class Tape:
 
     @torch.no_grad()
     def apply(self, forward: Callable, vjp: Callable, *args: Any, **kwargs: Any) -> Var | Tensor:
-        """Run an op on the variables' values, and remember what the gradients of those variables need.
+        """Run an op on the variables' values, and save what the gradients of those variables need.
 
-        `@needs` on the VJP says what that is. Without it everything saved is kept, and the VJP has a result for each
-        floating-point argument. Constants in, constant out.
+        `@needs` on the VJP says what that is. Without it, everything that the forward returns is saved, and the
+        VJP has a result for each floating-point argument. Constants in, constant out.
         """
         arguments = inspect.signature(forward).bind(*args, **kwargs).arguments
         self._check_arguments(forward.__name__, arguments)
@@ -100,10 +100,12 @@ class Tape:
         return out
 
     def __getattr__(self, op: str) -> Callable[..., Any]:  # as `apply`: a Var, if an argument is one
-        if not hasattr(rules, f"{op}_vjp"):
-            ops = ", ".join(name.removesuffix("_vjp") for name in vars(rules) if name.endswith("_vjp"))
+        if not hasattr(derivatives, f"{op}_vjp"):
+            ops = ", ".join(name.removesuffix("_vjp") for name in vars(derivatives) if name.endswith("_vjp"))
             raise AttributeError(f"a tape has no op {op!r}. It has {ops}; run your own with apply(forward, vjp, ...).")
-        return lambda *args, **kwargs: self.apply(getattr(rules, op), getattr(rules, f"{op}_vjp"), *args, **kwargs)
+        return lambda *args, **kwargs: self.apply(
+            getattr(derivatives, op), getattr(derivatives, f"{op}_vjp"), *args, **kwargs
+        )
 
     @torch.no_grad()
     def backward(self, outputs: Var | Sequence[Var], dys: Tensors | None = None) -> None:
@@ -124,7 +126,7 @@ class Tape:
                 leaf.grad = grads.pop(leaf.slot).clone()  # its own copy, for the same reason
 
     def saved(self) -> Iterator[tuple[str, str, Tensor]]:
-        """What the tape keeps: (op, name, tensor), in the order it was saved."""
+        """What the tape saves: (op, name, tensor), in the order it was saved."""
         for entry in self._entries or ():
             yield from ((entry.op, name, entry.saved[name]) for name in entry.versions)
 
@@ -135,7 +137,7 @@ class Tape:
         return sum({storage_address(storage): storage.nbytes() for storage in storages}.values())
 
     def __repr__(self) -> str:
-        rows = [f"  {op} keeps {name} {tuple(tensor.shape)}" for op, name, tensor in self.saved()]
+        rows = [f"  {op} saves {name} {tuple(tensor.shape)}" for op, name, tensor in self.saved()]
         return "\n".join([f"Tape: {len(self._entries or ())} ops, {self.nbytes:,} B", *rows])
 
     def _new(self, value: Tensor) -> Var:
@@ -183,7 +185,7 @@ class Tape:
 
 
 def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out: Var) -> Entry:
-    """Of what the forward saved, keep what the gradients of its variables need."""
+    """Of what the forward returned to be saved, save what the gradients of its variables need."""
     names = list(inspect.signature(vjp).parameters)[1:]  # after dy
     floats = [n for n, a in arguments.items() if isinstance(a, Var) or torch.is_tensor(a) and a.is_floating_point()]
     needs = getattr(vjp, "needs", dict.fromkeys(floats, names))
@@ -196,12 +198,12 @@ def _entry(op: str, vjp: Callable, arguments: dict[str, Any], saved: tuple, out:
         if a.value.dtype != out.value.dtype:
             raise CkptError(f"{op}: {name} is {a.value.dtype}, y is {out.value.dtype}. Cast before tape.var().")
     needed = {argument for name in variables for argument in needs[name]}
-    kept = {n: s if n in needed or not isinstance(s, Tensor) else None for n, s in zip(names, saved, strict=True)}
-    versions = {name: version_counter(s) for name, s in kept.items() if isinstance(s, Tensor)}
+    wanted = {n: s if n in needed or not isinstance(s, Tensor) else None for n, s in zip(names, saved, strict=True)}
+    versions = {name: version_counter(s) for name, s in wanted.items() if isinstance(s, Tensor)}
     inputs: dict[str, tuple[int, Shape] | None] = {
         n: (variables[n].slot, variables[n].value.shape) if n in variables else None for n in needs
     }
-    return Entry(op, vjp, kept, versions, inputs, out.slot)
+    return Entry(op, vjp, wanted, versions, inputs, out.slot)
 
 
 def _pull_back(entry: Entry, dy: Tensor) -> Iterator[tuple[int, Tensor]]:

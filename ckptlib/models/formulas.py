@@ -14,7 +14,7 @@ STRATEGIES = ("none", "selective", "full")
 
 
 class Term(NamedTuple):
-    """One thing that a GPT layer keeps: `coefficient` bytes for each of sbh, or of as²b, elements."""
+    """One thing that a GPT layer saves: `coefficient` bytes for each of sbh, or of as²b, elements."""
 
     name: str
     coefficient: int
@@ -40,7 +40,7 @@ TERMS = (
 
 
 def gpt_terms(config: Config, batch: int = 1) -> dict[str, int]:
-    """What one GPT layer keeps, thing by thing, in bytes; together sbh(34 + 5as/h)."""
+    """What one GPT layer saves, thing by thing, in bytes; together sbh(34 + 5as/h)."""
     s, h, a = config.tokens, config.width, config.heads
     return {t.name: batch * t.coefficient * (a * s * s if t.squared else s * h) for t in TERMS}
 
@@ -52,7 +52,7 @@ def layer_nbytes(
     tensor_parallel: int = 1,
     sequence_parallel: bool = False,
 ) -> int:
-    """What each of `tensor_parallel` GPUs keeps of one GPT layer.
+    """What each of `tensor_parallel` GPUs saves of one GPT layer.
 
     full: the layer's input only, 2sbh, all of it on every GPU unless sequences are split.
     """
@@ -62,8 +62,8 @@ def layer_nbytes(
     t, terms = tensor_parallel, gpt_terms(config, batch)
     if strategy == "full":
         return terms["QKV input"] // (t if sequence_parallel else 1)
-    kept = [term for term in TERMS if not (term.squared and strategy == "selective")]
-    return sum(terms[k.name] // (t if k.sharded or sequence_parallel else 1) for k in kept)
+    left = [term for term in TERMS if not (term.squared and strategy == "selective")]
+    return sum(terms[k.name] // (t if k.sharded or sequence_parallel else 1) for k in left)
 
 
 def activation_nbytes(
@@ -79,7 +79,7 @@ def activation_nbytes(
 
 
 def llama_terms(config: LlamaConfig, batch: int = 1, fused: bool = False, itemsize: int = 2) -> dict[str, int]:
-    """What one Llama layer keeps on a GPU. `itemsize` is 4 for float32; statistics are float32 in any case."""
+    """What one Llama layer saves on a GPU. `itemsize` is 4 for float32; statistics are float32 in any case."""
     n, e = config.tokens * batch, itemsize  # tokens, bytes
     h, a, k, f = config.width, config.heads, config.kv_width, config.ffn
     attention = {"log-sum-exp": 4 * a * n} if fused else {"softmax output": e * a * n * config.tokens}
@@ -153,5 +153,5 @@ def training_state_nbytes(config: Config, itemsize: int = 4) -> int:
 
 
 def probabilities_nbytes(config: Config, batch: int = 1, itemsize: int = 4) -> int:
-    """Attention probabilities of all layers, if they are kept: L·a·s²·b elements."""
+    """Attention probabilities of all layers, if they are saved: L·a·s²·b elements."""
     return config.layers * config.heads * config.tokens**2 * batch * itemsize

@@ -32,7 +32,7 @@ def again(fn: Callable[..., Tensor], recompute: bool, *args: object) -> Tensor:
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """The fused op that CUDA uses: it keeps a mask of 1 byte an element. F.dropout on a CPU keeps x's dtype instead."""
+    """The fused op that CUDA uses: it saves a mask of 1 byte an element. F.dropout on a CPU saves x's dtype instead."""
     return torch.native_dropout(x, p, True)[0] if p and training else x
 
 
@@ -132,7 +132,7 @@ def rope_tables(tokens: int, features: int, base: float = 500_000.0) -> tuple[Te
 
 
 def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair of features by its position's angle. x: (T, N, heads, features). It keeps nothing of x."""
+    """Turn each pair of features by its position's angle. x: (T, N, heads, features). It saves nothing of x."""
     left, right = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-right, left], dim=-1) * sin
 
@@ -159,7 +159,7 @@ class LlamaAttention(nn.Module):
         # Queries that share a key stand below one another: (N * kv_heads, group * T, d). Keys are not repeated.
         q = (q * d**-0.5).unflatten(2, (self.kv_heads, -1)).permute(1, 2, 3, 0, 4).reshape(n * self.kv_heads, -1, d)
         k, v = (x.flatten(1, 2).transpose(0, 1) for x in (k, v))
-        scores = (q @ k.transpose(1, 2)).unflatten(1, (-1, t)).add_(mask)  # in place: it keeps nothing
+        scores = (q @ k.transpose(1, 2)).unflatten(1, (-1, t)).add_(mask)  # in place: it saves nothing
         y = scores.softmax(-1).flatten(1, 2) @ v
         return y.view(n, self.heads, t, d).permute(2, 0, 1, 3)
 

@@ -223,7 +223,7 @@ class _Segment:
 
     def unpack(self, slot: _Slot) -> Tensor:
         group, task = graph_exec_group(), current_graph_task()
-        key = group or (task if task != -1 else object())  # no backward under way: someone looks at a node by hand
+        key = group or (task if task != -1 else object())  # no backward is running: somebody reads a node by hand
         try:
             if key not in self.done:
                 self.recompute(key)
@@ -248,7 +248,7 @@ class _Segment:
         return x
 
     def recompute(self, key: Any) -> None:
-        if isinstance(key, int):  # what this backward pass recomputes and does not use goes when it ends
+        if isinstance(key, int):  # what this backward recomputes and does not use is released at its end
             me = weakref.ref(self)  # and the segment itself as soon as nothing of it is needed
 
             def ended() -> None:
@@ -280,7 +280,7 @@ def _run_eagerly(segment: _Segment, args: list) -> None:
 
 
 class _Replay:
-    """One recomputation: the n-th tensor saved now is the n-th that was saved then.
+    """One recomputation. The n-th tensor saved now is the n-th tensor that was saved in the first run.
 
     The graph that it builds saves the tensors too, for a backward inside the segment itself; it ends with the run.
     """
@@ -311,7 +311,7 @@ class _Replay:
     def fill(self, segment: _Segment, index: int, x: Tensor) -> None:
         slot = segment.slots[index]()
         if slot is None:
-            return  # its node is gone already: a backward that freed it, or a branch that nobody needs
+            return  # its node no longer exists, because a backward freed it or nothing needs its branch
         slot.tensors[self.key] = x
         then, now = segment.fingerprints[index], segment.fingerprint(x)
         if then != now:

@@ -30,7 +30,7 @@ def digest(x: Tensor) -> tuple:
     if x.layout is not torch.strided or x.is_meta or type(x) not in (Tensor, torch.nn.Parameter):
         what = "meta tensor" if x.is_meta else f"{x.layout} {type(x).__name__}"
         raise CkptError(f"determinism_check='values' cannot read the bytes of a {what}: use 'default' here")
-    with torch.no_grad(), without_dispatch_modes():  # this is our own business: no policy or trace should see it
+    with torch.no_grad(), without_dispatch_modes():  # no policy or trace should see these ops
         values = x.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
         return *metadata(x), hashlib.blake2b(values.view(torch.uint8).numpy().data, digest_size=16).hexdigest()
 
@@ -62,10 +62,11 @@ def different_tensors(found: list[tuple[int, tuple, tuple]]) -> CheckpointError:
         for i, then, now in found
     ]
     known = " BatchNorm and RReLU in training differ by themselves: see determinism_check." if kind == "values" else ""
+    tips = TIP if kind == "values" else f"{TIP}\n{COMPILED}"
     return CheckpointError(
         f"ckptlib.checkpoint: Recomputed values for the following tensors have different {kind} than during the "
         f"forward pass.\n{''.join(lines)}Does the function depend on something that changed in between: a counter, a "
-        f"global variable, a random number with preserve_rng_state=False?{known}\n{TIP}"
+        f"global variable, a random number with preserve_rng_state=False?{known}\n{tips}"
     )
 
 

@@ -89,7 +89,7 @@ def _read(file: FileIO, data: memoryview) -> None:
 
 def _remove(path: Path, pid: int) -> None:
     if os.getpid() != pid:
-        return  # a forked child's copy of the object: the files are its parent's
+        return  # a forked child's copy of the object; the files belong to its parent
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:

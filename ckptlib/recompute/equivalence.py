@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..remember.hooks import Watch, watch
 from ..tables import ShownAsTable, Table
@@ -85,6 +86,7 @@ def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equiv
     True
     """
     args = x if isinstance(x, tuple) else (x,)
+    phantom.refuse_values("equivalent", model.parameters())
     twin = copy.deepcopy(wrapped if isinstance(wrapped, nn.Module) else model)
     _give_state(model, twin)
     call = twin if isinstance(wrapped, nn.Module) else lambda *args: wrapped(twin, *args)
@@ -139,7 +141,7 @@ def _run(module: nn.Module, call: Callable, args: tuple, start: list) -> _Run:
     with watch(module) as watched:
         outputs = list(_leaves(call(*args)))
         roots = [y for y in outputs if isinstance(y, Tensor) and y.requires_grad]
-        # Not all ones: a gradient that is right only in its sum must not pass.
+        # These are not all ones, because a gradient that is right only in its sum must not pass.
         dys = [torch.arange(y.numel(), device=y.device).cos().to(y.dtype).view(y.shape) + 1 for y in roots]
         if roots:
             torch.autograd.backward(roots, dys)
@@ -196,7 +198,7 @@ def _compared(what: str, name: str, a: Any, b: Any, why: str) -> Comparison:
     if a.shape != b.shape or a.dtype != b.dtype:
         plain, wrapped = (f"{tuple(v.shape)} {v.dtype}" for v in (a, b))
         return Comparison(what, name, "differs", plain, wrapped, why)
-    # The widest type of their kind: what is compared here has no rounding of its own.
+    # The widest type of their kind, so that the comparison itself does not round.
     wide = torch.complex128 if a.is_complex() else torch.float64
     return _numbers(what, name, a.detach().to(wide), b.detach().to(wide), why)
 

@@ -19,7 +19,7 @@ from .lint_calls import CheckpointCall, CheckpointCalls, recorded_calls
 from .lint_source import from_source
 from .pitfalls import PITFALLS, Finding, Pitfall, updates_statistics
 
-# What PyTorch, or ck.selective, says when a pitfall is an error already.
+# The message of PyTorch or ck.selective where a pitfall already raises an error.
 ERRORS = {
     "incompatible with .grad() or": Pitfall.AUTOGRAD_GRAD,
     "mark a variable ready only once": Pitfall.DDP,
@@ -42,7 +42,7 @@ OFFLOADS = {CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLO
 @dataclass(frozen=True, repr=False)
 class Lint(ShownAsTable):
     findings: list[Finding]
-    error: Exception | None = None  # what ended the run before its end, if it was a pitfall
+    error: Exception | None = None  # the error that ended the run early, if a pitfall caused it
 
     @property
     def numbers(self) -> set[Pitfall]:
@@ -84,7 +84,7 @@ def lint(model: nn.Module | None = None, step: Callable[[], object] | None = Non
 
 
 def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], Exception | None, bool]:
-    """What the run shows, what ended it early, and whether it came to a checkpoint at all."""
+    """The findings of the run, the error that ended it early, and whether it reached a checkpoint at all."""
     hooked = {m for m in model.modules() if forward_hooks(m) or forward_pre_hooks(m)} if model is not None else set()
     error, autocast = None, _Autocast()
     with (

@@ -28,14 +28,14 @@ from ..torch_internals import (
 from . import checkpoint as ours
 from . import determinism
 from .pitfalls import is_compiled
-from .selective import RECOMPUTE, SAVE, PolicyError, _Around
+from .selective import RECOMPUTE, SAVE, _Around
 
 FOLLOWED = ("batch_norm", "instance_norm", "rrelu")  # functions that save what their kernel writes later
 
 
 @dataclass
 class CheckpointCall:
-    """Facts only, no tensors: recording must not keep alive what checkpointing frees."""
+    """These are facts and not tensors, because recording must not keep alive the tensors that checkpointing frees."""
 
     name: str  # of the function
     reentrant: bool
@@ -47,7 +47,7 @@ class CheckpointCall:
     chain: tuple[int, int, int] | None  # checkpoint_sequential: first and last layer of this segment, number of layers
     drew: bool = False  # the function took random numbers
     policy: Counter = field(default_factory=Counter)  # selective: how often the policy answered what
-    second_differs: bool = False  # reentrant: the outputs of the second run are not those of the first
+    second_differs: bool = False  # a reentrant checkpoint whose second run gave different outputs
 
 
 def _tensors(values: Any) -> list[Tensor]:
@@ -154,12 +154,11 @@ class CheckpointCalls:
                 policy = mode.policy_fn
 
                 def heard(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
-                    try:
-                        answer = policy(ctx, op, *args, **kwargs)
-                    except PolicyError:
-                        call.policy.clear()  # cut short: what it answered so far is not what it would have saved
-                        raise
-                    call.policy[(SAVE if answer else RECOMPUTE) if isinstance(answer, bool) else answer] += 1
+                    answer = policy(ctx, op, *args, **kwargs)
+                    if isinstance(first, _Around) and first.errors:
+                        call.policy.clear()  # the run was cut short, so the answers are not complete
+                    else:
+                        call.policy[(SAVE if answer else RECOMPUTE) if isinstance(answer, bool) else answer] += 1
                     return answer
 
                 mode.policy_fn = heard

@@ -15,7 +15,7 @@ from .pitfalls import Finding, Pitfall, is_compiled, updates_statistics
 
 
 def from_source(model: nn.Module) -> Iterator[Finding]:
-    """What the model's own classes say; PyTorch's are not looked at."""
+    """Findings in the source of the model's own classes. PyTorch's classes are not read."""
     modules = list(model.modules())
     calls = [found for cls in dict.fromkeys(map(type, modules)) for found in _calls_in(cls)]
     for cls in dict.fromkeys(map(type, modules)):
@@ -60,14 +60,14 @@ def _from_call(where: str, call: ast.Call, options: dict, random: bool) -> Itera
 
 
 def _container(node: ast.expr) -> bool:
-    """A list, tuple or dict that may hold tensors: not one of numbers and texts."""
+    """Whether this is a list, tuple or dict that may contain tensors, and not only numbers and strings."""
     if isinstance(node, ast.Dict | ast.List | ast.Tuple):
         return not all(isinstance(n, ast.Constant) for n in getattr(node, "elts", getattr(node, "values", ())))
     return False
 
 
 def _inside(modules: list[nn.Module]) -> list[nn.Module]:
-    """The modules that may run inside a checkpoint: all of them, unless each call says which attribute it is for."""
+    """The modules that may run inside a checkpoint: all of them, unless every call names the attribute it is for."""
     found: dict[nn.Module, None] = {}
     for m in modules:
         for _, call in _calls_in(type(m)):
@@ -104,7 +104,7 @@ def _calls_in(cls: type) -> Iterator[tuple[str, ast.Call]]:
     for node in ast.walk(_tree(cls)):
         if isinstance(node, ast.Call) and _name(node) in ("checkpoint", "checkpoint_sequential"):
             if isinstance(node.func, ast.Attribute) and hasattr(cls, _name(node)):
-                continue  # self.checkpoint, a method of its own: it may well write a file
+                continue  # self.checkpoint is a method of the class itself, which may write a file
             yield f"{cls.__name__}: {ast.unparse(node):.60}", node
 
 

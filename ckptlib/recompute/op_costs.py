@@ -15,6 +15,12 @@ from torch.utils.flop_counter import flop_registry
 from ..torch_internals import FakeTensor, FakeTensorMode, TorchDispatchMode, storage_address
 from ..tracing.storages import tensors_in
 
+aten = torch.ops.aten
+_SAME_PRODUCTS = {  # op without a formula in torch -> one with the same matrix products, and the same first arguments
+    aten._scaled_dot_product_flash_attention_for_cpu: aten._scaled_dot_product_flash_attention,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: aten._scaled_dot_product_flash_attention_backward,
+}
+
 
 class Cost(NamedTuple):
     """One op of a segment, in the order they run."""
@@ -55,16 +61,14 @@ class _Costs(TorchDispatchMode):
 
 
 def storage_bytes(out: Any) -> int:
-    """The bytes that saving `out` keeps alive: views of one storage count once."""
+    """The bytes that saving `out` keeps in memory. Views of one storage count once."""
     return sum({storage_address(t.untyped_storage()): t.untyped_storage().nbytes() for t in tensors_in(out)}.values())
 
 
 def op_flops(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
-    """By torch's own formulas, and for the CPU's fused attention, for which torch has none, as for CUDA's."""
+    """Counted by torch's own formulas. The CPU's fused attention, which has none, is counted as CUDA's."""
     packet = getattr(func, "overloadpacket", func)
-    if packet is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
-        packet = torch.ops.aten._scaled_dot_product_flash_attention
-        kwargs = {}
+    packet = _SAME_PRODUCTS.get(packet, packet)
     if packet not in flop_registry:
         return 0
     if packet.__name__.startswith("_scaled_dot_product"):  # torch 2.11 has no formula for fewer heads of keys
@@ -73,7 +77,7 @@ def op_flops(func: Any, args: tuple, kwargs: dict, out: Any) -> int:
 
 
 class Flops(TorchDispatchMode):
-    """Adds up the FLOPs of what runs inside: matrix products, convolutions, attention."""
+    """Adds up the FLOPs of the matrix products, convolutions and attention that run inside."""
 
     total = 0
 

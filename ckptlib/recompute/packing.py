@@ -16,6 +16,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ..cuda.dispatch.host_tensors import copying_to
+from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..tables import ShownAsTable, Table
 from ..torch_internals import is_traceable_wrapper_subclass, not_compiled, storage_address, storage_from_weak, view_base
@@ -83,7 +84,7 @@ class Packing(ShownAsTable, saved_tensors_hooks):
         failed = error[0] is not None
         for _, ref in self._seen.values() if failed else ():
             if waiting := ref():
-                waiting.packed = None  # there will be no backward: release copies now, and not with the traceback
+                waiting.packed = None  # backward will not run, so release the copies now and not with the traceback
         self.store.close(failed)
         self._seen.clear()
 
@@ -180,7 +181,7 @@ class _Unchanged:
 
 
 def _row(tensor: Tensor) -> int:
-    """How many neighbours in memory share a scale: the tensor's innermost dimension."""
+    """How many neighbouring numbers share a scale, which is the size of the tensor's innermost dimension."""
     return max((n for n, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride == 1), default=1)
 
 
@@ -192,7 +193,7 @@ class Packed(NamedTuple):
 
 
 class Host:
-    """In the host's memory. On a CPU this is a copy beside the original: the bytes move, but nowhere.
+    """In the host's memory. On a CPU this makes a copy in the same memory as the original.
 
     So a trace of a CPU run counts the copies; `measure(fn, "sim:cuda")` knows them for the host's and leaves them out.
     """
@@ -204,7 +205,7 @@ class Host:
         pass
 
     def pack(self, flat: Tensor, row: int) -> Packed | None:
-        """None: what is not worth packing stays as it is."""
+        """Returns None if packing is not worth it; the tensor then stays unchanged."""
         with copying_to("host"):
             return Packed(flat.to("cpu", copy=True), 0, flat.nbytes)
 
@@ -214,7 +215,7 @@ class Host:
 
 
 class Narrow(Host):
-    """In bfloat16: half of float32's bits, all of its range; a relative error of 2**-8 at most."""
+    """Stores bfloat16, which has half of float32's bits and all of its range. The relative error is at most 2**-8."""
 
     def pack(self, flat: Tensor, row: int) -> Packed | None:
         if not flat.is_floating_point() or flat.itemsize <= 2:
@@ -228,7 +229,7 @@ class Narrow(Host):
 
 
 class Quantized(Host):
-    """In 8 bits, and a scale per row: x is within max|row| / 254 of what comes back.
+    """Stores 8 bits per number and a scale per row. Each number comes back within max|row| / 254 of x.
 
     A row that holds an infinity or a NaN comes back as NaN throughout.
     """
@@ -264,7 +265,7 @@ class Disk:
 
     def close(self, failed: bool) -> None:
         if failed and self.folder is not None:
-            self.folder.remove()  # now: the error's traceback may keep the folder alive for long
+            self.folder.remove()  # the error's traceback may keep the folder alive for a long time
         self.folder = None  # from now on it lives as long as its last file does
 
     def pack(self, flat: Tensor, row: int) -> Packed:
@@ -304,6 +305,7 @@ def gradient_error(loss: Callable[[], Tensor], of: nn.Module | Mapping[str, Tens
     """
     every: Mapping[str, Tensor] = dict(of.named_parameters()) if isinstance(of, nn.Module) else of
     named = {name: t for name, t in every.items() if t.requires_grad}
+    phantom.refuse_values("gradient_error", named.values())
     if not named:
         raise CkptError("nothing to compare: no tensor in `of` requires a gradient")
     with torch.random.fork_rng():  # puts the generators back afterwards, so both runs start from the same state

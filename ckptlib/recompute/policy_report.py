@@ -11,10 +11,11 @@ from torch.utils.checkpoint import checkpoint
 
 from ..errors import CkptError
 from ..remember.measurement import measure
-from ..remember.training_step import call_of
+from ..remember.user_models import call_of
 from ..tables import ShownAsTable, Table
 from ..torch_internals import FakeTensorMode, storage_address
 from ..tracing.storages import storages_of, tensors_in
+from ..tracing.timeline import of_trace
 from ..units import mib
 from .op_costs import Flops
 from .selective import Policy, selective
@@ -73,7 +74,7 @@ def _built(build: Callable) -> tuple[Callable[..., Any], tuple]:
 
 
 def _policy(name: str, make: Any, segment: Callable, args: tuple) -> Any:
-    """A Policy is callable as well, but with an op: it is one already."""
+    """A Policy is callable too, but it is called with an op, so it needs no function around it."""
     if isinstance(make, (Policy, list, tuple, set)):
         return make
     policy = make(segment, *args)
@@ -92,21 +93,23 @@ def _run(segment: Callable[..., Any], args: tuple, name: str, policy: Any) -> An
 
 def _saved(build: Callable, name: str, make: Any) -> int:
     outputs: list[int] = []
+    devices: set[str] = set()
 
     def set_up() -> Callable[[], Any]:
         segment, args = _built(build)
-        # before the step: what planning allocates is not the segment's
+        # before the step, because memory that planning allocates does not belong to the segment
         policy = _policy(name, make, segment, args) if make is not None else None
 
         def step() -> Any:
             out = _run(segment, args, name, policy)
             storages = {storage_address(s): s for t in tensors_in(out) for s in storages_of(t)}
             outputs.append(sum(s.nbytes() for s in storages.values()))
+            devices.update(t.device.type for t in tensors_in(out))
             return out
 
         return step
 
-    line = measure(set_up, fake=True, builds=True).timeline
+    line, _ = of_trace(measure(set_up, fake=True, builds=True).trace, *devices)
     return line.total(len(line.changes) - 1) - line.total(-1) - outputs[0]
 
 

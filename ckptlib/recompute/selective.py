@@ -45,8 +45,10 @@ def selective(policy: Policy | Callable | list) -> Selective:
     policy: by_op(...), by_module(...), by_budget(...), a list of ops, or a function as torch takes it,
     (ctx, op, *args, **kwargs) -> CheckpointPolicy or bool.
 
-    Raises PolicyError if the segment has run and the policy picked nothing in it: such a checkpoint is a plain one;
-    and if the function returns anything else, which torch takes for "recompute".
+    Raises PolicyError if the policy picked nothing in the segment: such a checkpoint is a plain one; and if the
+    function returns anything else, which torch takes for "recompute". An error of the policy is raised when the segment
+    has run. If the segment itself raises, torch's own checkpoint keeps the policy in force before torch 2.13, until the
+    error is forgotten. ck.checkpoint does not.
     Inside `torch.compile` it needs ck.checkpoint, which breaks the graph: for torch's own, the compiler takes a plain
     function or a functools.partial alone as context_fn, and raises.
     """
@@ -111,8 +113,18 @@ class Selective:
             if not any(ran.values()):
                 raise PolicyError(self.policy.nothing_picked(list(ran)))
 
-        saving, restoring = create_selective_checkpoint_contexts(checked)
-        return _Around(saving, around, after), restoring
+        errors: list[Exception] = []  # by itself: a cycle through the modes would keep the saved tensors
+
+        def asked(*question: Any, **kwargs: Any) -> CheckpointPolicy:
+            if not errors:
+                try:
+                    return checked(*question, **kwargs)
+                except Exception as error:
+                    errors.append(error)
+            return RECOMPUTE
+
+        saving, restoring = create_selective_checkpoint_contexts(asked)
+        return _Around(saving, around, after, errors), restoring
 
 
 def _verdict(answer: Any, op: Any) -> CheckpointPolicy:
@@ -142,11 +154,15 @@ def _draws(op: Any, args: tuple, kwargs: dict) -> bool:
 
 
 class _Around(TorchDispatchMode):
-    """Torch's mode with something before and after it. A mode itself, because torch.compile accepts nothing else."""
+    """Torch's mode with something before and after it. A mode itself, because torch.compile accepts nothing else.
 
-    def __init__(self, mode: TorchDispatchMode, around: Any, after: Callable[[], None]):
+    What the policy raised first waits in `errors` until the mode is off. Before torch 2.13, an error that ends a first
+    run inside torch's own checkpoint leaves the mode on, and the same error would come from every op that runs later.
+    """
+
+    def __init__(self, mode: TorchDispatchMode, around: Any, after: Callable[[], None], errors: list[Exception]):
         super().__init__()
-        self.mode, self._around, self._after = mode, around, after
+        self.mode, self._around, self._after, self.errors = mode, around, after, errors
 
     def __enter__(self) -> _Around:
         self._stack = ExitStack()
@@ -156,6 +172,8 @@ class _Around(TorchDispatchMode):
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._stack.__exit__(kind, error, trace)
+        if kind is None and self.errors:
+            raise self.errors.pop()  # and keep no reference: it leads to all frames below, and to their tensors
         if kind is None:
             self._after()
 

@@ -85,7 +85,7 @@ class _Running(NamedTuple):
 
 
 class Watch(ShownAsTable):
-    """What the hooks saw, up to now. Hooks sit on the model, so calls from every thread are in one log."""
+    """Everything that the hooks recorded so far. They sit on the model, so calls from every thread are in one log."""
 
     def __init__(self, model: nn.Module):
         self.log: list[Call] = []
@@ -110,7 +110,7 @@ class Watch(ShownAsTable):
     def stop(self) -> None:
         for handle in self._handles:
             handle.remove()
-        while self._running:  # what KeyboardInterrupt left: always_call does not cover it
+        while self._running:  # left over by KeyboardInterrupt, which always_call does not cover
             self._finish()
 
     @not_compiled  # a compiled model calls its hooks too: leave them uncompiled
@@ -294,7 +294,7 @@ class SavedBytes:
         self._saved: dict[int, list] = {}  # address -> [times saved, (owner, phase), bytes]
         self._now: Counter[tuple[str, str]] = Counter()  # (owner, phase) -> bytes; ("", phase) is the sum
         self._most: Counter[tuple[str, str]] = Counter()
-        self._dropped: deque[list[int]] = deque()  # dropped, in whatever thread: counted before the next is added
+        self._dropped: deque[list[int]] = deque()  # dropped in any thread; subtracted before the next is added
 
     def add(self, storages: list[torch.UntypedStorage], owner: str, phase: str) -> Callable[[], None]:
         """These are saved from now on, until the function that is returned is called."""

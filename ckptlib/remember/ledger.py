@@ -14,7 +14,7 @@ from ..tracing.categories import only_device
 from ..tracing.events import Storage, Trace
 from ..tracing.recorder import recording
 from ..units import mib
-from .training_step import handed_in
+from .user_models import handed_in
 
 COLUMNS = ("parameter", "buffer", "gradient", "optimizer state", "input", "activation", "temporary")
 OUTSIDE = "(outside)"  # loss, input and everything else that no module of the model made
@@ -77,7 +77,7 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
     temporary     the most at once of everything else: what forward dropped, what was recomputed, what backward made
 
     `ledger(build)` runs `build()`, which returns (model, step), or (model, inputs), (model, inputs, loss) or (model,
-    inputs, loss, optimizer). What it leaves alive counts as there before the step.
+    inputs, loss, optimizer). Tensors that it leaves alive count as existing before the step.
     This is the only way with fake=True, when nothing is allocated, because the model must be built of fake tensors too.
 
     >>> import torch
@@ -96,9 +96,9 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
             recorder.settle()
         device = _check(model, step)
         assert isinstance(model, nn.Module)  # `_check` has seen to it
-        recorder.adopt(model)  # also what the step never comes to call
+        recorder.adopt(model)  # also modules that the step never calls
         result = step()
-        recorder.close()  # before `result` dies: its caller would have kept it
+        recorder.close()  # before `result` is freed, because its caller would have kept it
         del result
     return _account(recorder.trace, model, device)
 
@@ -174,7 +174,7 @@ def _most_at_once(trace: Trace, members: set[int]) -> list[Storage]:
 
 
 def _owner(storage: Storage, modules: Iterable[str]) -> str:
-    """The module it is put down to: its own, or the nearest above it that the model knows."""
+    """The module that it is counted for, which is its own or the nearest one above it that the model knows."""
     path = storage.module
     while path and path not in modules:
         path = path.rpartition(".")[0]

@@ -7,23 +7,26 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from os import PathLike
+from typing import Any, NamedTuple
 
 import torch
 
 from ..cuda import real_gpu as real
+from ..cuda import snapshot as snapshots
 from ..cuda.allocator import CUDA_RULES, AllocatorRules, CachingAllocator
 from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import DEFAULT, Gpu, preset
+from ..cuda.phantom import launch as phantom
 from ..cuda.simulate import simulate
 from ..errors import CkptError
 from ..tables import ShownAsTable, Table
-from ..tracing.cpu_allocator import HiddenAllocation, profiled, reconcile
+from ..tracing.cpu_allocator import HiddenAllocation, marked, profiled, reconcile
 from ..tracing.events import Trace
 from ..tracing.recorder import recording
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
 from ..units import mib
-from .training_step import handed_in
+from .user_models import Moved, build, handed_in
 
 SIMULATED = "sim:cuda"
 
@@ -41,7 +44,7 @@ class Measurement(ShownAsTable):
     hidden: list[HiddenAllocation] | None = None  # hidden memory of CPU kernels; None if it was not looked for
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what a simulation, or a fake run, cannot know
     counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
-    history: list[tuple[str, int]] | None = None  # a real CUDA allocator's actions and block sizes, in order
+    recorded: dict[str, Any] | None = None  # a real CUDA allocator's own record, in PyTorch's format
 
     @property
     def peak(self) -> int:
@@ -65,11 +68,34 @@ class Measurement(ShownAsTable):
     def by_module(self) -> dict[str, int]:
         return self.timeline.by_module(self.timeline.peak_moment)
 
+    def snapshot(self) -> dict[str, Any]:
+        """The run as PyTorch's memory viewer reads it, as the dict of torch.cuda.memory's _snapshot is.
+
+        The frames of a block are the op that allocated it, the tensor, the module, the phase and the category.
+        """
+        if self.recorded is not None:
+            return self.recorded
+        if self.allocator is None:
+            raise CkptError(
+                f"a snapshot is the record of CUDA's allocator, and there was none on {self.device!r}: measure with "
+                f"device={SIMULATED!r}, 'phantom:a100' or 'cuda'"
+            )
+        return snapshots.of_simulation(self.allocator, self.timeline, self.trace)
+
+    def save_snapshot(self, path: str | PathLike[str]) -> None:
+        """Write the snapshot as a file that pytorch.org/memory_viz opens and `ckptlib explain` explains."""
+        snapshots.save(self.snapshot(), path)
+
     def table(self) -> Table:
         rows = [("peak", self.peak), ("peak before backward", self.forward_peak)]
         rows += [("reserved", self.reserved)] if self.reserved is not None else []
         rows += [(f"at the peak: {category}", nbytes) for category, nbytes in self.by_category.items()]
         notes = [f"{op}: {why}" for op, why in self.unknowns.items()]
+        if self.counted:
+            notes.append(
+                f"The rows about the peak are of tensors alone, at their own peak of {self.timeline.peak:,} B. All "
+                "else is workspaces, rounding and memory inside kernels"
+            )
         for h in self.hidden or ():
             notes.append(f"{h.op} allocated {h.nbytes:,} B of hidden memory inside its kernel")
         return Table(f"memory on {self.device}", ("what", "bytes", "MiB"), [(k, v, mib(v)) for k, v in rows], notes)
@@ -89,7 +115,9 @@ def measure(
     """Run `fn` once and report what memory it needed.
 
     device    "cpu": the bytes of the tensors themselves, also of those on "meta"; "sim:cuda": what CUDA's allocator
-              would have counted for them on `gpu`; "cuda" or another accelerator: what its allocator really counted.
+              would have counted for them on `gpu`; "cuda" or another accelerator: what its allocator really counted;
+              "phantom:a100" or another card: what PyTorch's own CUDA code counts where there is no GPU, in a process
+              of its own, for which torch's CUDA build must be installed and `fn` must be importable.
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
     builds    `fn` is the set-up. It returns the step, or (model, inputs), (model, inputs, loss) or (model, inputs,
               loss, optimizer). What it leaves alive was there before, and only the step counts.
@@ -99,10 +127,12 @@ def measure(
 
     Tensors that exist already when `fn` starts count from the start, as soon as the run touches them. The same goes for
     tensors that no op makes, as in torch.load or a DataLoader's workers. On "sim:cuda" the dropout inside attention
-    is not drawn. For the backward of prod, cumprod and some functions of torch.linalg, torch has a shorter formula that
-    it does not use while it is traced, so their peak comes out 2 to 3 times too high, and far more for cumprod with
-    create_graph=True. A fake run on the CPU cannot know the workspace of an LSTM, which is most of its memory. It warns
-    about it, and lists it in `unknowns`.
+    is not drawn. A double backward is predicted for a new process: CUDA's thread for backward numbers the nodes that it
+    makes by itself, so what a process ran before may change their order, and the peak. For the backward of cumprod,
+    some functions of torch.linalg, and on other devices prod, torch has a shorter formula that it does not use while it
+    is traced, so their peak comes out 2 to 3 times too high, and far more for cumprod with create_graph=True. A fake
+    run on the CPU cannot know the workspace of an LSTM, which is most of its memory. It warns about it, and
+    lists it in `unknowns`.
     """
     if not callable(fn):
         raise CkptError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
@@ -123,7 +153,9 @@ def measure(
     if device == SIMULATED:
         chosen = preset(DEFAULT if gpu is None else gpu)
         return _simulated(_Run(fn, fake, builds), chosen, rules or CUDA_RULES, capacity)
-    real.require(device)  # says so clearly if there is no such device here
+    if phantom.is_phantom(device) and not phantom.running():
+        return phantom.call(phantom.card_of(device), measure, fn, device, fake=fake, builds=builds)
+    (phantom if phantom.is_phantom(device) else real).require(device)  # says clearly if there is no such device here
     if fake:
         raise CkptError(f"fake tensors take no memory on {device!r}: measure them with device='sim:cuda' or 'cpu'")
     return _on_gpu(_Run(fn, fake, builds), device)
@@ -134,22 +166,33 @@ class _Run(NamedTuple):
     fake: bool
     builds: bool
 
-    def trace(self, on_step: Callable[[], None] = lambda: None, **options: object) -> Trace:
-        with recording(self.fake, **options) as recorder:
+    def trace(
+        self,
+        device: torch.device | None = None,
+        on_step: Callable[[], None] = lambda: None,
+        on_end: Callable[[], None] = lambda: None,
+        **options: object,
+    ) -> Trace:
+        # On an accelerator, new tensors of the step are made there, unless it says where it wants them.
+        with recording(self.fake, **options) as recorder, real.new_tensors_on(device) if device else nullcontext():
             step = self.fn
             if self.builds:
-                step = handed_in(self.fn(), "fn, with builds=True,").run
+                with torch.device("cpu") if device else nullcontext():  # parameters are placed one by one, when moved
+                    made = build(self.fn, device or "cpu")
+                step = handed_in(Moved(device)(made) if device else made, "fn, with builds=True,").run
+                del made
                 recorder.settle()
             on_step()
             result = step()
             recorder.close()  # before `result` dies: its caller would have kept it
+            on_end()
             del result
         return recorder.trace
 
 
 def _on_cpu(run: _Run, hidden: bool) -> Measurement:
     with profiled() if hidden else nullcontext() as readings:
-        trace = run.trace(markers=hidden)
+        trace = run.trace(around=marked if hidden else None)
     line, marks = of_trace(trace, "cpu", "meta")  # a meta tensor counts as the one it stands for
     found = None if readings is None else reconcile(readings, trace).hidden
     return Measurement("cpu", line, trace, marks, hidden=found, unknowns=trace.unknowns)
@@ -161,12 +204,31 @@ def _simulated(run: _Run, gpu: Gpu, rules: AllocatorRules, capacity: int | None)
     sim = simulate(trace, gpu, rules, capacity)
     peak_reserved = sim.allocator.peak_reserved
     device = f"{SIMULATED} ({gpu.name})"
-    return Measurement(device, sim.timeline, trace, sim.marks, peak_reserved, sim.allocator, unknowns=sim.unknowns)
+    trace.unknowns.pop("aten.mkldnn_rnn_layer.default", None)  # the CPU's own
+    unknowns = trace.unknowns | sim.unknowns
+    return Measurement(device, sim.timeline, trace, sim.marks, peak_reserved, sim.allocator, unknowns=unknowns)
 
 
 def _on_gpu(run: _Run, device: str) -> Measurement:
-    with real.counting(device) as counted:
-        trace = run.trace(on_step=counted.reset, on_backward=counted.forward_ends)
-    line, marks = of_trace(trace, torch.device(device).type)
+    """Measure on an accelerator, real or phantom. What the run builds on the CPU is moved there before its step."""
+    there = torch.device("cuda" if phantom.is_phantom(device) else device)
+    with phantom.explained() as used_before, real.counting(there) as counted:
+        trace = run.trace(
+            there,
+            on_step=counted.reset,
+            on_end=counted.step_ends,
+            on_backward=counted.forward_ends,
+            around=counted.around(),
+        )
+    line, marks = of_trace(trace, there.type)
+    if not line.peak:  # the allocator's own peak includes everything else that this process holds there
+        raise CkptError(
+            f"the step allocated nothing on {device!r}, so all of it ran elsewhere. The likeliest mistake is that it "
+            f"uses tensors that it finds by a global name, or makes with device='cpu'. Build them inside the function"
+        )
     peaks = (counted.peak, counted.forward_peak)
-    return Measurement(device, line, trace, marks, counted.reserved, counted=peaks, history=counted.history)
+    unknowns = trace.unknowns | phantom.unknowns(used_before)
+    recorded = snapshots.with_frames(counted.recorded, trace, counted.index) if counted.recorded else None
+    return Measurement(
+        device, line, trace, marks, counted.reserved, unknowns=unknowns, counted=peaks, recorded=recorded
+    )

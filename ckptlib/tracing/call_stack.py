@@ -26,7 +26,7 @@ def is_machinery(frame: FrameType) -> bool:
 
 
 def caller() -> FrameType | None:
-    """The first frame above the dispatch modes. None where there is no Python above: an accelerator's engine thread."""
+    """The first frame above the dispatch modes. None in an accelerator's engine thread, which has no Python."""
     return next((frame for frame in frames_above() if not is_machinery(frame)), None)
 
 

@@ -57,14 +57,14 @@ class Roles:
         self._trace.place_first(placed)
 
     def inputs(self, args: tuple[Any, ...]) -> None:
-        """What a model is called with, and nothing that needs a gradient made, is an input."""
+        """A tensor that a model is called with is an input, unless an op that needs a gradient made it."""
         for t in tensors_in(args):
             for storage in self._storages(t) if t.is_leaf else ():
                 if storage.category == "activation" and not storage.module:
                     storage.category = "input"
 
     def watch(self, leaf: Tensor, owner: Storage) -> None:
-        """Be told when `leaf` gets its gradient: only then is that storage known to be one."""
+        """Register a hook for when `leaf` gets its gradient, because only then is that storage known to be one."""
         key = (owner.index, id(leaf))  # two leaves may share a storage
         if key in self._watched:
             return

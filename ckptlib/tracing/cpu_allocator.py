@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
 
-from ..torch_internals import ProfilerEvent, ProfilerEventType
+from ..torch_internals import ProfilerEvent, ProfilerEventType, profiler_range
 from .events import Trace
 
-MARKER = "ckptlib op "  # the recorder wraps every op in a profiler range of this name and the op's index
+MARKER = "ckptlib op "  # every op is wrapped in a profiler range of this name and the op's index
 
 
 class HiddenAllocation(NamedTuple):
@@ -32,9 +33,14 @@ class Reading(NamedTuple):
     address: int = 0
 
 
+def marked(op: int) -> AbstractContextManager:
+    """Show the profiler that this op is running."""
+    return profiler_range(f"{MARKER}{op}")
+
+
 @contextlib.contextmanager
 def profiled() -> Iterator[list[Reading]]:
-    """Fill a list of readings while the block runs. The block's ops must be recorded with markers."""
+    """Fill a list of readings while the block runs. The block's ops must be recorded with around=marked."""
     readings: list[Reading] = []
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         yield readings
@@ -81,7 +87,7 @@ def reconcile(readings: list[Reading], trace: Trace) -> Account:
 
 def _walk(nodes: list[ProfilerEvent]) -> Iterator[Reading]:
     stack = list(nodes)
-    while stack:  # not recursive: backward nests deeply
+    while stack:  # not recursive, because backward nests deeply
         node = stack.pop()
         stack += node.children
         extra: Any = node.extra_fields  # of one class per tag

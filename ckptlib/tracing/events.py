@@ -13,7 +13,7 @@ CATEGORIES = ("parameter", "buffer", "gradient", "optimizer state", "activation"
 
 
 class TensorMeta(NamedTuple):
-    """A tensor without its values: what is left of an op's arguments once the op has run."""
+    """A tensor without its values, which is kept of an op's arguments after the op has run."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -43,6 +43,7 @@ class Op:
     module: str  # "block_1.0", or "" outside every module
     phase: str  # one of PHASES
     node: int = -1  # sequence number of the newest autograd node: this op's own, if it has one
+    cudnn: bool = True  # torch.backends.cudnn.enabled at the time: without it, CUDA has kernels of its own
     outputs: tuple[TensorMeta, ...] = ()
 
 
@@ -67,7 +68,7 @@ class Event(NamedTuple):
     kind: str  # "op" (one begins), "alloc", "free" or "mark"
     storage: int  # index into Trace.storages; -1 for an op or a mark
     op: int  # index of the op under way; -1 between ops
-    phase: str  # when it happened: a gradient is freed in another phase than it was made
+    phase: str  # the phase of this event, because a gradient is freed in a different phase than it was made in
     label: str = ""  # of a mark
 
 
@@ -79,11 +80,11 @@ class Trace:
     ops: list[Op] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    placed: int = 0  # how many of `before` are models' tensors, put in front
+    placed: int = 0  # how many of `before` are models' tensors, which come first
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what a fake run cannot know of it
 
     def settle(self, alive: Collection[int]) -> None:
-        """Turn what happened so far into the state before the run: keep what is alive, forget the events."""
+        """Turn everything so far into the state before the run. Live storages are kept, and events are dropped."""
         alive = set(alive)
         self.before = [i for i in self.before if i in alive] + [e.storage for e in self.events if e.storage in alive]
         self.events.clear()
@@ -95,7 +96,7 @@ class Trace:
         """Of what was there before, `indices` came first: a model is built elsewhere, then moved, before its inputs."""
         known = set(self.before)
         moved = dict.fromkeys(i for i in indices if i in known)
-        placed = self.before[: self.placed]  # earlier models stay in front
+        placed = self.before[: self.placed]  # earlier models stay first
         rest = [i for i in self.before[self.placed :] if i not in moved]
         self.before = placed + [i for i in moved if i not in placed] + rest
         self.placed = len(self.before) - len(rest)

@@ -40,6 +40,9 @@ _UNKNOWN = {
 }
 
 
+MOST_VALUES = 2**20  # elements; larger tensors are not worth their memory in a fake run
+
+
 class UnknownWhenFake(UserWarning):
     """A real run would hold memory whose size only the kernel knows."""
 
@@ -61,6 +64,29 @@ def warn_if_unknown(func: Any, listed: dict[str, str]) -> None:
         warnings.warn(f"{func}: {why}", UnknownWhenFake, stacklevel=3)
 
 
+def keeps_values(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether all that `func` is given are whole numbers and booleans with values: then its result may have them too.
+
+    Programs branch on such tensors, for example whether a mask is all ones, or how long a sequence is.
+    """
+    device = kwargs.get("device")
+    if device is not None and torch.device(device).type != "cpu":
+        return False
+    return all(
+        is_plain_real(t) and t.device.type == "cpu" and _is_whole(t.dtype) and t.numel() <= MOST_VALUES
+        for t in tensors_in((args, kwargs))
+    )
+
+
+def is_worth_values(out: Any) -> bool:
+    """Whether a fake result consists of few whole numbers or booleans, or is a number or a size itself."""
+    return all(_is_whole(t.dtype) and t.numel() <= MOST_VALUES for t in tensors_in(out))
+
+
+def _is_whole(dtype: torch.dtype) -> bool:
+    return not dtype.is_floating_point and not dtype.is_complex
+
+
 def refuse_trainable_reals(func: Any, args: tuple) -> None:
     for t in tensors_in(args):
         if t.requires_grad and t.is_leaf and not isinstance(t, FakeTensor):
@@ -72,7 +98,7 @@ def refuse_trainable_reals(func: Any, args: tuple) -> None:
 
 
 class Reals:
-    """The real tensors of a fake run. Their views are fake, on a fake storage: this makes both storages one record."""
+    """The real tensors of a fake run. Their views have a fake storage, so this makes both storages one record."""
 
     def __init__(self, mode: FakeTensorMode, index: dict[int, int]):
         self._mode, self._index = mode, index  # the trace's own: address of a live storage -> its number
@@ -84,7 +110,7 @@ class Reals:
         address = storage_address(fake)
         if address in self._index:
             return
-        if fake.nbytes() != real.nbytes():  # torch forgets what lies beyond the tensor's own elements
+        if fake.nbytes() != real.nbytes():  # torch loses the bytes beyond the tensor's own elements
             fake.resize_(real.nbytes())
         self._index[address] = self._index[storage_address(real)]
         # A view keeps its storage alive, and so the fake one keeps the real one: in its own callback.
@@ -106,7 +132,7 @@ def returned(func: Any, args: tuple, out: Any) -> Any:
 
 
 def is_plain_real(t: Tensor) -> bool:
-    """Whether `t` has memory, in one piece: neither fake, nor a lazy module's, sparse, nested or a wrapper."""
+    """Whether `t` has real memory in one piece, so it is not fake, lazy, sparse, nested or a wrapper."""
     if isinstance(t, FakeTensor | UninitializedTensorMixin) or is_traceable_wrapper_subclass(t):
         return False
     return t.layout is torch.strided and not t.is_nested

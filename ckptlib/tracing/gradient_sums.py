@@ -20,13 +20,16 @@ from ..torch_internals import (
     holders_of_storage,
     holders_of_tensor,
     is_dense,
-    sequence_number,
+    sparse_indices,
+    sparse_values,
     storage_address,
 )
 from .call_stack import called_by_engine
+from .node_numbers import number_of
 
 aten = torch.ops.aten
-_NO_SUM_INSIDE = ("MulBackward0",)  # nodes without a sum in their formula: x * x gives two gradients to one place
+_ACCUMULATE = "AccumulateGrad"
+_NO_SUM_INSIDE = ("MulBackward0",)  # nodes without a sum in their formula; x * x gives two gradients to one input
 Node = tuple[str, int]
 
 # Op -> the nodes whose formula writes the op's result over its first argument, a tensor that the formula itself made.
@@ -77,7 +80,9 @@ class Gradients:
             self._maker[address] = node
 
     def untraced(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        """The op that runs here when nobody traces: `func` itself, or its in-place form."""
+        """The op that runs here when nothing is traced: `func` itself, its in-place form, or one that does not copy."""
+        if func is aten.clone.default and args[0].layout is torch.sparse_coo and self._is_first(args[0], kwargs):
+            return aten.detach.default
         in_place = _IN_PLACE.get(func)
         node = self._node() if in_place else None
         if node is None:
@@ -99,12 +104,24 @@ class Gradients:
             return False
         address = storage_address(first.untyped_storage())
         if self._maker.get(address, node) == node and node[0] not in _NO_SUM_INSIDE:
-            return False  # made by this node: perhaps a step of its formula, not its result
+            return False  # made by this node, so it may be a step of its formula and not its result
         # Besides the engine, this call and the mode that makes it hold the tensor, and the question its storage.
         alone = holders_of_tensor(first) == 1 + 3 and holders_of_storage(address) == 1 + 1
-        # All Python references count as one there: a hook that kept the gradient shows only here.
+        # All Python references count as one there, so a hook that kept the gradient shows only here.
         alone = alone and sys.getrefcount(first) == 1 + 3
         return alone and is_dense(first)
+
+    def _is_first(self, gradient: Tensor, kwargs: dict) -> bool:
+        """Is this the first gradient of a parameter, a sparse one that only the engine holds? It is kept, not copied.
+
+        torch/csrc/autograd/functions/accumulate_grad.h `accumulateGrad`.
+        """
+        node = self._node()
+        if node is None or not node[0].endswith(_ACCUMULATE) or kwargs or torch.is_grad_enabled():
+            return False
+        parts = (sparse_indices(gradient), sparse_values(gradient))
+        alone = holders_of_tensor(gradient) == 1 + 3 and sys.getrefcount(gradient) == 1 + 3  # as in _meet
+        return alone and all(part.is_contiguous() for part in parts) and called_by_engine()
 
     def _node(self) -> Node | None:
         """The node that is running, if this is backward."""
@@ -115,4 +132,4 @@ class Gradients:
             self._task = task
             self._maker.clear()
         node = current_node()
-        return None if node is None else (node.name(), sequence_number(node))
+        return None if node is None else (node.name(), number_of(node))

@@ -11,8 +11,9 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from ..torch_internals import current_graph_task, current_node, next_sequence_number, sequence_number
+from ..torch_internals import current_graph_task, current_node, next_sequence_number
 from .call_stack import called_by_engine, in_optimizer_step
+from .node_numbers import number_of
 
 
 class Scope:
@@ -88,7 +89,7 @@ class Scope:
         if current_graph_task() == -1:
             return ""
         node = current_node()
-        return self._module_of_node.get(sequence_number(node), "") if node is not None else ""
+        return self._module_of_node.get(number_of(node), "") if node is not None else ""
 
     def path(self, module: nn.Module) -> str:
         return self._paths.get(module, type(module).__name__)

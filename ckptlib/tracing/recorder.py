@@ -6,6 +6,7 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -19,24 +20,38 @@ from ..torch_internals import (
     TorchDispatchMode,
     dispatch_modes,
     fakes_by_id,
+    has_kernel,
+    ids_of_fakes,
+    is_zero_tensor,
     next_sequence_number,
-    profiler_range,
+    schema,
     storage_address,
+    unset_fake_temporarily,
 )
 from .categories import Roles
-from .cpu_allocator import MARKER
 from .events import Event, Op, Storage, TensorMeta, Trace
-from .fake_runs import Reals, is_plain_real, keep_storage, refuse_trainable_reals, returned, warn_if_unknown
+from .fake_runs import (
+    Reals,
+    is_plain_real,
+    is_worth_values,
+    keep_storage,
+    keeps_values,
+    refuse_trainable_reals,
+    returned,
+    warn_if_unknown,
+)
 from .gradient_sums import Gradients
 from .phases import Scope
 from .storages import plain_parts, tensors_in
 
 # Questions about a tensor, not computations: fake tensors ask them of the dispatcher, real ones do not.
 _QUESTIONS = ("prim", "profiler")
+_READ = torch.ops.aten._local_scalar_dense.default
 # torch.tensor(...) fills memory before the dispatcher hears of it: what it hands to these ops is new, not an argument.
 _LIFTS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
 
-_LAZY = frozenset({UninitializedParameter, UninitializedBuffer})  # a lazy module's: no memory yet, not even a shape
+_COMPOSITE_ON_CPU = torch.ops.aten._fused_rms_norm.default  # the only composite op for which CUDA has a kernel
+_LAZY = frozenset({UninitializedParameter, UninitializedBuffer})  # of lazy modules; they have no memory or shape yet
 _PLAIN = frozenset({int, float, bool, str, complex, type(None), torch.dtype, torch.device, torch.layout})
 
 
@@ -58,9 +73,16 @@ def mark(label: str) -> None:
         recorder.mark(label)
 
 
+def note_unknown(what: str, why: str) -> None:
+    """Write into the running trace, if there is one, that it cannot know something."""
+    recorder = _current()
+    if recorder is not None:
+        recorder.trace.unknowns[what] = why
+
+
 @contextlib.contextmanager
 def recording(fake: bool = False, **options: Any) -> Iterator[Recorder]:
-    """As `trace`, but yields the recorder: for measurements that steer it."""
+    """Like `trace`, but yields the recorder, for measurements that control it."""
     if _current() is not None:
         raise CkptError("a trace is already running in this thread: leave it before you start another one")
     with FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext() as fake_mode:
@@ -70,6 +92,16 @@ def recording(fake: bool = False, **options: Any) -> Iterator[Recorder]:
                 yield recorder
         finally:
             recorder.close()
+
+
+@functools.cache
+def _is_composite(func: Any) -> bool:
+    """Whether `func` only calls other ops. Autograd takes such an op apart before it comes here; inference mode does
+    not, and neither does functorch.
+    """
+    if func.namespace != "aten" or func is _COMPOSITE_ON_CPU or has_kernel(func.name(), "CPU"):
+        return False
+    return has_kernel(func.name(), "CompositeImplicitAutograd")
 
 
 def _current() -> Recorder | None:
@@ -85,7 +117,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
     def __init__(
         self,
         fake: FakeTensorMode | None,
-        markers: bool = False,
+        around: Callable[[int], AbstractContextManager] | None = None,
         on_backward: Callable[[], None] | None = None,
         is_host: Callable[[Tensor], bool] = lambda t: False,
     ):
@@ -93,7 +125,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         self.trace = Trace()
         self._fake = fake
         self._is_host = is_host  # whether a tensor would stay in the host's memory, were this a GPU
-        self._markers = markers  # wrap each op in a profiler range
+        self._around = around  # entered around each op, with its index; addresses are recorded then
         self._on_backward = on_backward  # called once, when backward is about to run its first op
         self._index: dict[int, int] = {}  # address of a live storage -> its index in trace.storages
         self._refs: dict[int, weakref.ref] = {}  # index -> reference whose callback records the free
@@ -105,7 +137,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         self._scope.start()
 
     def close(self) -> None:
-        """Remove every hook. What is still alive is left without a free: it outlives the trace."""
+        """Remove every hook. Storages that are still alive get no free event, because they outlive the trace."""
         self._scope.stop()
         self._roles.close()
         self._refs.clear()
@@ -116,6 +148,9 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         kwargs = kwargs or {}
         if func.namespace in _QUESTIONS:
             return func(*args, **kwargs)
+        if _is_composite(func):
+            with self:
+                return func.decompose(*args, **kwargs)
         if self._fake:
             refuse_trainable_reals(func, args)
             warn_if_unknown(func, self.trace.unknowns)
@@ -128,6 +163,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
             module=self.module(),
             phase=self._scope.phase(),
             node=next_sequence_number() - 1,
+            cudnn=torch.backends.cudnn.enabled,
         )
         if self._on_backward and op.phase in ("backward", "recompute"):
             notify, self._on_backward = self._on_backward, None
@@ -136,9 +172,9 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         self._op, self._phase = op.index, op.phase
         self._event("op", -1)
         try:
-            with profiler_range(f"{MARKER}{op.index}") if self._markers else contextlib.nullcontext():
-                out = func(*args, **kwargs)
-            if self._reals and func not in _LIFTS:
+            with self._around(op.index) if self._around else contextlib.nullcontext():
+                out, with_values = self._run(func, args, kwargs)
+            if self._reals and not with_values and func not in _LIFTS:
                 keep_storage(func, args, out)
                 for t in filter(is_plain_real, tensors_in((args, kwargs))):
                     if not self._is_host(t):
@@ -149,7 +185,19 @@ class Recorder(CalledDirectly, TorchDispatchMode):
             self._op = -1
         if self._fake:  # torch keeps weak references to fake tensors here, and refuses model.to(dtype) because of them
             fakes_by_id(self._fake.fake_tensor_converter).clear()
+            ids_of_fakes(self._fake.fake_tensor_converter).clear()
         return out
+
+    def _run(self, func: Any, args: tuple, kwargs: dict) -> tuple[Any, bool]:
+        """What `func` returns, and whether that has values in a fake run: whole numbers made of such are computed."""
+        if not self._fake or not keeps_values(func, args, kwargs):
+            return func(*args, **kwargs), False
+        if func is not _READ and func not in _LIFTS and not schema(func).is_mutable:  # how large is the result?
+            out = func(*args, **kwargs)
+            if not is_worth_values(out):
+                return out, False
+        with unset_fake_temporarily():
+            return func(*args, **kwargs), True
 
     def module(self) -> str:
         """The path of the module that is running."""
@@ -197,7 +245,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
     def _see(self, t: Tensor, made_by: Op | None) -> int:
         storage = t.untyped_storage()
         index = self._index.get(storage_address(storage))
-        if index is not None and self.trace.storages[index].nbytes != storage.nbytes():  # resized in place
+        if index is not None and self.trace.storages[index].nbytes != _nbytes(t, storage):  # resized in place
             self._free(index, storage_address(storage))
             index = self._add(t, storage, made_by, new=True)
         if index is None:
@@ -213,7 +261,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         phase = made_by.phase if made_by else self._scope.phase()
         record = Storage(
             index=index,
-            nbytes=storage.nbytes(),
+            nbytes=_nbytes(t, storage),
             op=made_by.index if made_by else None,
             module=made_by.module if made_by else "",
             phase=phase,
@@ -221,7 +269,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
             shape=() if t.is_nested else tuple(t.shape),
             dtype=t.dtype,
             device="host" if self._is_host(t) else t.device.type,
-            address=storage.data_ptr() if self._markers else 0,
+            address=storage.data_ptr() if self._around else 0,
         )
         self.trace.storages.append(record)
         self._index[address] = index
@@ -246,6 +294,11 @@ class Recorder(CalledDirectly, TorchDispatchMode):
 @functools.cache
 def _name(func: Any) -> str:
     return str(func)
+
+
+def _nbytes(t: Tensor, storage: torch.UntypedStorage) -> int:
+    """The bytes of a storage: none for the zeros that autograd makes without memory, as the gradient of `sgn`."""
+    return 0 if is_zero_tensor(t) else storage.nbytes()
 
 
 def _first_guess(t: Tensor, made_by: Op | None) -> str:

@@ -29,12 +29,12 @@ _SPARSE_PARTS = {
 
 
 def version(x: Tensor) -> int:
-    """How often x was written to, as far as torch counts: it does not for tensors made in inference mode."""
+    """How often x was written to, as torch counts it. Torch does not count for tensors made in inference mode."""
     return 0 if x.is_inference() else version_counter(x)
 
 
 def check_unchanged(tensor: Tensor, then: int, what: str = "a tensor") -> None:
-    """Autograd's own check, which it leaves to saved-tensor hooks where there are any. then: the version at saving."""
+    """Autograd's own check, which it leaves to saved-tensor hooks if there are any. `then`: the version when saved."""
     if (now := version(tensor)) != then:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "

@@ -32,7 +32,7 @@ class Mark(NamedTuple):
 
 @dataclass
 class Timeline:
-    """`start` is what was there before, `changes` what happened. Moment i is the one after change i; -1 the start."""
+    """`start`: the bytes in use at first. `changes`: all that followed. Moment i is after change i; -1 the start."""
 
     start: list[Change] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Timeline:
 
     @cached_property
     def forward_peak(self) -> int:
-        """The peak before backward begins: what a measurement that stops after the forward reports."""
+        """The peak before backward begins, which a measurement that stops after the forward reports."""
         end = next((i for i, c in enumerate(self.changes) if c.phase in ("backward", "recompute")), len(self.changes))
         return max([self.total(-1), *self.totals[:end].tolist()])
 
@@ -87,7 +87,7 @@ class Timeline:
         return dict(sums.most_common())
 
     def stacked(self) -> dict[str, np.ndarray]:
-        """Bytes in use after each change, per category: the rows of a stacked plot."""
+        """Bytes in use after each change, per category, as a stacked plot needs them."""
         rows = {}
         for category in CATEGORIES:
             base = sum(c.nbytes for c in self.start if c.owner.category == category)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import ckptlib as ck
-from ckptlib.autodiff import rules
+from ckptlib.autodiff import derivatives
 from ckptlib.autodiff.tape import Tape, Var
 from ckptlib.errors import CkptError
 
 
 def autograd_nbytes(fn: Callable[[], object]) -> int:
-    """What autograd keeps for fn, each storage counted once."""
+    """What autograd saves for fn, each storage counted once."""
     kept: list[Tensor] = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         alive = fn()  # noqa: F841  (autograd frees the branches of outputs that are gone)
@@ -105,7 +105,7 @@ def test_random_graphs_keep_no_more_than_autograd(program):
 
 def test_public_name():
     assert ck.Tape is Tape
-    assert ck.vjp is rules
+    assert ck.vjp is derivatives
 
 
 def test_the_three_functions_of_source_002():
@@ -175,13 +175,13 @@ def test_a_storage_kept_twice_counts_once():
     tape = Tape()
     x = tape.var(torch.randn(256, 64))
     y = tape.relu(x * x)
-    assert tape.nbytes == 65536 * 2  # x, which mul keeps twice, and relu's output
+    assert tape.nbytes == 65536 * 2  # x, which mul saves twice, and relu's output
     tape.linear(y, torch.randn(3, 64))
     tape.sigmoid(tape.var(torch.randn(4096)[:4]))
     assert tape.nbytes == 65536 * 2 + 3 * 64 * 4 + 4 * 4  # the linear layer is frozen: w, not y
     y * torch.randn(()).expand(64)  # dx needs the other factor: 64 numbers, one of them stored
     assert tape.nbytes == 65536 * 2 + 3 * 64 * 4 + 4 * 4 + 4
-    assert repr(tape).startswith("Tape: 5 ops, 131,860 B\n  mul keeps a (256, 64)\n  mul keeps b (256, 64)\n  relu")
+    assert repr(tape).startswith("Tape: 5 ops, 131,860 B\n  mul saves a (256, 64)\n  mul saves b (256, 64)\n  relu")
 
 
 def test_fan_out_adds_up():
@@ -326,15 +326,15 @@ def test_your_own_vjp_for_an_op_with_options():
     """A VJP without @needs has one result per floating-point argument: none for kernel_size, none for target."""
 
     def my_pool_vjp(dy, indices, shape):
-        return rules.max_pool2d_vjp(dy, indices, shape)
+        return derivatives.max_pool2d_vjp(dy, indices, shape)
 
     def my_loss_vjp(dy, p, target, reduction):
-        return rules.cross_entropy_vjp(dy, p, target, reduction)
+        return derivatives.cross_entropy_vjp(dy, p, target, reduction)
 
     tape = Tape()
     x, target = tape.var(torch.rand(1, 2, 4)), torch.tensor([[1]])
-    y = tape.apply(rules.max_pool2d, my_pool_vjp, x, kernel_size=2)
-    tape.backward(tape.apply(rules.cross_entropy, my_loss_vjp, y, target))
+    y = tape.apply(derivatives.max_pool2d, my_pool_vjp, x, kernel_size=2)
+    tape.backward(tape.apply(derivatives.cross_entropy, my_loss_vjp, y, target))
     leaf = x.value.clone().requires_grad_()
     F.cross_entropy(F.max_pool2d(leaf, 2)[0], target[0]).backward()
     torch.testing.assert_close(x.grad, leaf.grad)
@@ -348,7 +348,7 @@ def test_your_own_vjp_for_an_op_with_options():
         (lambda x: (x * 2, ()), lambda dy: None, "returned None for x"),
         (lambda x: (x * 2, ()), lambda dy: dy.sum(0), r"the gradient of x has shape \(3,\), expected \(2, 3\)"),
         (lambda x: (x.double(), ()), lambda dy: dy, "x is torch.float32, y is torch.float64"),
-        (lambda x: (x * 2, ()), rules.needs(z="")(lambda dy: dy), r"x is a variable, .* only for \['z'\]"),
+        (lambda x: (x * 2, ()), derivatives.needs(z="")(lambda dy: dy), r"x is a variable, .* only for \['z'\]"),
     ],
 )
 def test_a_wrong_op_is_told_what_is_wrong(forward, pull_back, message):

@@ -13,10 +13,10 @@ import ckptlib as ck
 from ckptlib.cuda.dispatch.as_cuda import as_cuda
 from ckptlib.cuda.gpus import at_release, preset
 from ckptlib.errors import CkptError
-from ckptlib.fitting.block_costs import measured_block
 from ckptlib.fitting.other_batch import replayed
-from ckptlib.fitting.training_runs import Setting
-from ckptlib.fitting.windows import parts, windows
+from ckptlib.fitting.peak_windows import parts, windows
+from ckptlib.fitting.three_block_run import measured_block
+from ckptlib.fitting.transformer_runs import Setting
 from ckptlib.models import formulas
 from ckptlib.models.configs import (
     CONFIGS,

@@ -439,8 +439,10 @@ def test_a_run_that_saves_other_tensors_is_an_error(ways, early_stop, message):
             out.sum().backward()
 
 
-@pytest.mark.parametrize(("ways", "early_stop"), [((three, two), True), ((two, three), False)])
-def test_another_number_of_saved_tensors_may_come_from_another_compiled_graph(ways, early_stop):
+@pytest.mark.parametrize(
+    ("ways", "early_stop"), [((three, two), True), ((two, three), False), ((two, other_shape), True)]
+)
+def test_other_saved_tensors_may_come_from_another_compiled_graph(ways, early_stop):
     """The error says so, as torch's own does since pytorch#166926, and names the way out."""
     out = safe(changing(*ways), inputs(1), early_stop=early_stop)
     with pytest.raises(CheckpointError, match=r"torch\.compile(.|\n)*torch\._dynamo\.mark_dynamic\(\)"):

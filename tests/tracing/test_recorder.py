@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 import ckptlib as ck
 from ckptlib.errors import CkptError
-from ckptlib.tracing.cpu_allocator import profiled, reconcile
+from ckptlib.tracing.cpu_allocator import marked, profiled, reconcile
 from ckptlib.tracing.events import CATEGORIES, PHASES
 from ckptlib.tracing.recorder import recording
 
@@ -63,7 +63,7 @@ def live_after_each_op(trace) -> dict[int, int]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_live_bytes_equal_the_allocators_own_record(name):
-    with profiled() as readings, recording(markers=True) as recorder:
+    with profiled() as readings, recording(around=marked) as recorder:
         train(name)
     account = reconcile(readings, recorder.trace)
     assert account.live_after == live_after_each_op(recorder.trace)
@@ -83,7 +83,7 @@ TRANSFORMS = {
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_a_module_inside_a_function_transform(name):
-    with profiled() as readings, recording(markers=True) as recorder:
+    with profiled() as readings, recording(around=marked) as recorder:
         TRANSFORMS[name]()
     assert reconcile(readings, recorder.trace).live_after == live_after_each_op(recorder.trace)
     named = {storage.name for storage in recorder.trace.storages if storage.category == "parameter"}

@@ -24,8 +24,8 @@ from torch import Tensor
 from ..errors import CkptError
 from .shapes import Shape, check, check_broadcast, check_dy, check_linear, check_matmul, shape_of
 
-Kept = Tensor | None  # None: not kept, because nobody wants the gradient that needs it
-Grads = tuple[Kept, Kept, Tensor]  # dx, dw, db
+Maybe = Tensor | None  # None: not saved, because nobody wants the gradient that needs it
+Grads = tuple[Maybe, Maybe, Tensor]  # dx, dw, db
 Vjp = TypeVar("Vjp", bound=Callable)
 Saved = tuple  # what a forward hands to its VJP, in the order of the VJP's arguments
 
@@ -59,7 +59,7 @@ def linear(x: Tensor, w: Tensor, b: Tensor | None = None) -> tuple[Tensor, Saved
 
 
 @needs(x="w", w="x", b="")
-def linear_vjp(dy: Tensor, x: Kept, w: Kept) -> Grads:
+def linear_vjp(dy: Tensor, x: Maybe, w: Maybe) -> Grads:
     """dy: (..., K)   ->   dx: (..., D), dw: (K, D), db: (K,)
 
     A frozen layer (dw not wanted) need not remember x, its large activation: only w, which is there anyway.
@@ -82,7 +82,7 @@ def relu(x: Tensor) -> tuple[Tensor, Saved]:
 def relu_vjp(dy: Tensor, y: Tensor) -> Tensor:
     """dx = dy where y > 0, else 0.
 
-    y > 0 exactly where x > 0, and the next layer keeps y anyway. At x = 0 we take slope 0.
+    y > 0 exactly where x > 0, and the next layer saves y anyway. At x = 0 we take slope 0.
     """
     check_dy("relu", dy, y.shape)
     return dy.masked_fill(y <= 0, 0)  # not dy * (y > 0): that is nan where dy is infinite
@@ -167,7 +167,7 @@ def max_pool2d(x: Tensor, kernel_size: int, stride: int | None = None, padding: 
 def max_pool2d_vjp(dy: Tensor, indices: Tensor, shape: Shape) -> Tensor:
     """dy, indices: (..., H', W')   ->   dx: (..., H, W), each dy sent to the cell that won its window.
 
-    Autograd keeps x as well, only for its shape. An index takes 8 bytes; a 2 x 2 window could do with 2 bits.
+    Autograd saves x as well, only for its shape. An index takes 8 bytes; a 2 x 2 window could do with 2 bits.
     """
     check_dy("max_pool2d", dy, indices.shape)
     cells = dy.new_zeros(shape).flatten(-2)
@@ -188,7 +188,7 @@ def layer_norm(x: Tensor, w: Tensor | None = None, b: Tensor | None = None, eps:
 
 
 @needs(x="x mean rstd w", w="x mean rstd", b="")
-def layer_norm_vjp(dy: Tensor, x: Kept, mean: Kept, rstd: Kept, w: Kept) -> Grads:
+def layer_norm_vjp(dy: Tensor, x: Maybe, mean: Maybe, rstd: Maybe, w: Maybe) -> Grads:
     """dy, x: (..., D)   mean, rstd: (..., 1)   w: (D,)   ->   dx: (..., D), dw, db: (D,)
 
     x̂ is made again: a subtraction and a product, against one more tensor of x's size.
@@ -213,7 +213,7 @@ def gelu(x: Tensor) -> tuple[Tensor, Saved]:
 def gelu_vjp(dy: Tensor, x: Tensor) -> Tensor:
     """dx = dy (Φ(x) + x φ(x)).
 
-    GELU falls, then rises: two values of x share one y, so y is not enough. And the next layer keeps y on top.
+    GELU falls, then rises: two values of x share one y, so y is not enough. And the next layer saves y on top.
     """
     check_dy("gelu", dy, x.shape)
     cdf = (1 + torch.erf(x / math.sqrt(2))) / 2
@@ -228,10 +228,10 @@ def matmul(a: Tensor, b: Tensor) -> tuple[Tensor, Saved]:
 
 
 @needs(a="b", b="a")
-def matmul_vjp(dy: Tensor, a: Kept, b: Kept, a_shape: Shape, b_shape: Shape) -> tuple[Kept, Kept]:
+def matmul_vjp(dy: Tensor, a: Maybe, b: Maybe, a_shape: Shape, b_shape: Shape) -> tuple[Maybe, Maybe]:
     """da = dy bᵀ, db = aᵀ dy, each summed where it was broadcast.   dy: (..., N, K)
 
-    Autograd keeps a broadcast factor as full copies, one per batch entry. The formula needs it once.
+    Autograd saves a broadcast factor as full copies, one per batch entry. The formula needs it once.
     """
     check_dy("matmul", dy, (*torch.broadcast_shapes(a_shape[:-2], b_shape[:-2]), a_shape[-2], b_shape[-1]))
     da = None if b is None else unbroadcast(dy @ b.mT, a_shape)
@@ -262,7 +262,7 @@ def mul(a: Tensor | float, b: Tensor | float) -> tuple[Tensor | float, Saved]:
 
 
 @needs(a="b", b="a")
-def mul_vjp(dy: Tensor, a: Kept | float, b: Kept | float, a_shape: Shape, b_shape: Shape) -> tuple[Kept, Kept]:
+def mul_vjp(dy: Tensor, a: Maybe | float, b: Maybe | float, a_shape: Shape, b_shape: Shape) -> tuple[Maybe, Maybe]:
     """da = dy b, db = dy a, each summed where it was broadcast: each gradient needs the *other* factor.
 
     So x * 3 remembers no tensor: dx needs the 3, and nobody wants the gradient of 3.

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ckptlib.autodiff import rules
+from ckptlib.autodiff import derivatives
 from ckptlib.autodiff.tape import Tape
 from ckptlib.errors import CkptError
 
@@ -151,7 +151,7 @@ every_op = pytest.mark.parametrize("op", CASES)
 
 
 def functions(op: str) -> tuple[Callable, Callable]:
-    return getattr(rules, op), getattr(rules, f"{op}_vjp")
+    return getattr(derivatives, op), getattr(derivatives, f"{op}_vjp")
 
 
 def run_vjp(op: str, dy: Tensor, saved: tuple) -> dict[str, Tensor | None]:
@@ -193,7 +193,7 @@ def nbytes(tensors, without=()) -> int:
 
 
 def test_every_vjp_has_a_case():
-    assert [name.removesuffix("_vjp") for name in vars(rules) if name.endswith("_vjp")] == list(CASES)
+    assert [name.removesuffix("_vjp") for name in vars(derivatives) if name.endswith("_vjp")] == list(CASES)
 
 
 @every_op
@@ -297,13 +297,13 @@ def test_max_pool_does_not_keep_its_input():
     x = torch.randn(2, 3, 8, 8, requires_grad=True)
     indices_nbytes = 2 * 3 * 4 * 4 * 8
     assert nbytes(autograd_saves(lambda: F.max_pool2d(x, 2))) == x.nbytes + indices_nbytes
-    assert nbytes(rules.max_pool2d(x.detach(), 2)[1]) == indices_nbytes
+    assert nbytes(derivatives.max_pool2d(x.detach(), 2)[1]) == indices_nbytes
 
 
 def test_broadcast_matmul_keeps_no_copies():
     a, b = torch.randn(5, 1, 8, 16, requires_grad=True), torch.randn(7, 16, 3, requires_grad=True)
     assert nbytes(autograd_saves(lambda: a @ b)) == 7 * a.nbytes + 5 * b.nbytes
-    assert nbytes(rules.matmul(a.detach(), b.detach())[1]) == a.nbytes + b.nbytes
+    assert nbytes(derivatives.matmul(a.detach(), b.detach())[1]) == a.nbytes + b.nbytes
 
 
 @every_op
@@ -347,7 +347,7 @@ def test_unbroadcast_is_sum_to_size(data):
     shape = data.draw(st.lists(sizes, max_size=4).map(tuple))
     target = data.draw(broadcast_to(shape))
     dy = spaced(shape, torch.float64, 0, "contiguous")
-    torch.testing.assert_close(rules.unbroadcast(dy, target), dy.sum_to_size(target))
+    torch.testing.assert_close(derivatives.unbroadcast(dy, target), dy.sum_to_size(target))
 
 
 def both(reference, op: str, x: Tensor, dy: Tensor | None = None, **options) -> tuple[Tensor, Tensor]:
@@ -372,18 +372,18 @@ def test_max_pool_ties_and_padding(x, options):
     """One cell wins a tie, as in PyTorch; padding is -inf, so it never wins, not even over negative numbers."""
     ours, autograd = both(F.max_pool2d, "max_pool2d", x, **options)
     torch.testing.assert_close(ours, autograd, rtol=0, atol=0)
-    windows = rules.max_pool2d(x, **options)[0].numel()
+    windows = derivatives.max_pool2d(x, **options)[0].numel()
     assert ours.sum() == windows
 
 
 def test_softmax_ignores_a_constant_per_row():
     x = spaced((3, 5), torch.float64, 1, "contiguous")
     shift = torch.tensor([[-5.0], [0.5], [100.0]], dtype=torch.float64)
-    y, saved = rules.softmax(x)
+    y, saved = derivatives.softmax(x)
     dy = random_like(y)
-    torch.testing.assert_close(rules.softmax(x + shift)[0], y)
-    torch.testing.assert_close(rules.softmax_vjp(dy, *saved).sum(-1), torch.zeros(3, dtype=torch.float64))
-    torch.testing.assert_close(rules.softmax_vjp(dy + shift, *saved), rules.softmax_vjp(dy, *saved))
+    torch.testing.assert_close(derivatives.softmax(x + shift)[0], y)
+    torch.testing.assert_close(derivatives.softmax_vjp(dy, *saved).sum(-1), torch.zeros(3, dtype=torch.float64))
+    torch.testing.assert_close(derivatives.softmax_vjp(dy + shift, *saved), derivatives.softmax_vjp(dy, *saved))
 
 
 def test_softmax_and_cross_entropy_of_huge_logits():
@@ -399,19 +399,19 @@ def test_softmax_and_cross_entropy_of_huge_logits():
 
 def test_layer_norm_of_constant_rows():
     x = torch.tensor([[3.0] * 4, [0.0] * 4, [1e6] * 4])
-    y, saved = rules.layer_norm(x)
+    y, saved = derivatives.layer_norm(x)
     dy = torch.tensor([[1.0, -2.0, 3.0, 4.0]] * 3)
     leaf = x.clone().requires_grad_()
     (autograd,) = torch.autograd.grad(F.layer_norm(leaf, (4,)), leaf, dy)
-    ours = rules.layer_norm_vjp(dy, *saved)[0]
+    ours = derivatives.layer_norm_vjp(dy, *saved)[0]
     assert ours.isfinite().all()
     torch.testing.assert_close(ours, autograd)
 
 
 def test_layer_norm_gradient_neither_shifts_nor_stretches():
     x = spaced((3, 5), torch.float64, 1, "contiguous")
-    y, saved = rules.layer_norm(x, eps=0.0)
-    dx = rules.layer_norm_vjp(random_like(y), *saved)[0]
+    y, saved = derivatives.layer_norm(x, eps=0.0)
+    dx = derivatives.layer_norm_vjp(random_like(y), *saved)[0]
     torch.testing.assert_close(dx.sum(-1), torch.zeros(3, dtype=torch.float64))
     torch.testing.assert_close((dx * y).sum(-1), torch.zeros(3, dtype=torch.float64))
 
@@ -434,19 +434,25 @@ t = torch.zeros
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: rules.linear(t(8, 16), t(16, 4)), r"x is \(8, 16\) and w is \(16, 4\).*did you pass w transposed"),
-        (lambda: rules.linear(t(8, 16), t(4, 16), t(8, 4)), r"b has shape \(8, 4\), expected \(4,\)"),
-        (lambda: rules.linear(t(8, 16), t(16)), r"w is \(16,\), expected"),
-        (lambda: rules.matmul(t(8, 16), t(4, 16)), r"a is \(8, 16\) and b is \(4, 16\).*`.mT`"),
-        (lambda: rules.matmul(t(16), t(16, 4)), r"a is \(16,\).*`\[None\]`"),
-        (lambda: rules.matmul(t(2, 3, 4), t(5, 4, 3)), r"a is \(2,\) and b is \(5,\).*broadcast"),
-        (lambda: rules.add(t(8, 16), t(8)), r"add: a is \(8, 16\) and b is \(8,\).*keepdim=True"),
-        (lambda: rules.mul(t(8, 16), t(8)), r"mul: a is \(8, 16\) and b is \(8,\).*keepdim=True"),
-        (lambda: rules.cross_entropy(t(8, 4), t(8, 4)), r"target is torch.float32, expected .*One-hot"),
-        (lambda: rules.cross_entropy(t(8, 4), t(4).long()), r"target has shape \(4,\), expected \(8,\)"),
-        (lambda: rules.cross_entropy(t(8, 4), t(8).long(), "none"), r"reduction is 'none', expected 'mean' or 'sum'"),
-        (lambda: rules.layer_norm(t(8, 4), t(8)), r"w has shape \(8,\), expected \(4,\)"),
-        (lambda: rules.layer_norm(t(8, 4), t(4), t(1)), r"b has shape \(1,\), expected \(4,\)"),
+        (
+            lambda: derivatives.linear(t(8, 16), t(16, 4)),
+            r"x is \(8, 16\) and w is \(16, 4\).*did you pass w transposed",
+        ),
+        (lambda: derivatives.linear(t(8, 16), t(4, 16), t(8, 4)), r"b has shape \(8, 4\), expected \(4,\)"),
+        (lambda: derivatives.linear(t(8, 16), t(16)), r"w is \(16,\), expected"),
+        (lambda: derivatives.matmul(t(8, 16), t(4, 16)), r"a is \(8, 16\) and b is \(4, 16\).*`.mT`"),
+        (lambda: derivatives.matmul(t(16), t(16, 4)), r"a is \(16,\).*`\[None\]`"),
+        (lambda: derivatives.matmul(t(2, 3, 4), t(5, 4, 3)), r"a is \(2,\) and b is \(5,\).*broadcast"),
+        (lambda: derivatives.add(t(8, 16), t(8)), r"add: a is \(8, 16\) and b is \(8,\).*keepdim=True"),
+        (lambda: derivatives.mul(t(8, 16), t(8)), r"mul: a is \(8, 16\) and b is \(8,\).*keepdim=True"),
+        (lambda: derivatives.cross_entropy(t(8, 4), t(8, 4)), r"target is torch.float32, expected .*One-hot"),
+        (lambda: derivatives.cross_entropy(t(8, 4), t(4).long()), r"target has shape \(4,\), expected \(8,\)"),
+        (
+            lambda: derivatives.cross_entropy(t(8, 4), t(8).long(), "none"),
+            r"reduction is 'none', expected 'mean' or 'sum'",
+        ),
+        (lambda: derivatives.layer_norm(t(8, 4), t(8)), r"w has shape \(8,\), expected \(4,\)"),
+        (lambda: derivatives.layer_norm(t(8, 4), t(4), t(1)), r"b has shape \(1,\), expected \(4,\)"),
     ],
 )
 def test_errors_teach(call, message):

@@ -8,8 +8,8 @@ import ckptlib as ck
 from ckptlib.cuda.gpus import preset
 from ckptlib.errors import CkptError
 from ckptlib.fitting.fit import fits
-from ckptlib.planning.whole_step import WholeStep
-from ckptlib.remember.training_step import Training, handed_in
+from ckptlib.planning.budget_search import WholeStep
+from ckptlib.remember.user_models import Training, handed_in
 
 
 def parts():

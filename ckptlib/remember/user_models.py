@@ -8,16 +8,20 @@ Every function of the library and every command that asks for a model takes a fu
     model, inputs, loss                 loss(output) is one number
     model, inputs, loss, optimizer      backward is followed by optimizer.step(); the loss may be None
 
-inputs is a tensor, a tuple of arguments, or a dict of named ones.
+inputs is a tensor, a tuple of arguments, or a dict of named ones. A function with a parameter called device is told
+where to build. Anything that it builds on the CPU is moved there before the step runs.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -74,7 +78,7 @@ class Step:
 
 
 def training_of(made: Any, name: str = "the function") -> Training:
-    """A model with its inputs, which is what can be planned for. A bare step cannot be looked into."""
+    """A model with its inputs. Only these can be planned for. A bare step cannot be looked into."""
     training = handed_in(made, name).training
     if training is None:
         raise CkptError(
@@ -112,6 +116,62 @@ def handed_in(made: Any, name: str = "the function") -> Step:
         raise CkptError(f"{name} returned {type(optimizer).__name__} for an optimizer, expected one of torch.optim")
     training = Training(model, made[1], loss, optimizer)
     return Step(training.step(), model, training)
+
+
+def build(function: Callable[..., Any], device: torch.device | str = "cpu") -> Any:
+    """Call the function that builds the step. One with a parameter called device is told where to build."""
+    try:
+        told = "device" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a builtin, perhaps, which does not say
+        told = False
+    return function(device=device) if told else function()
+
+
+class Moved:
+    """Moves to a device whatever a function built on the CPU, so that its training step runs there.
+
+    These are models, the state of optimizers, tensors in containers, and everything that a function closes over. What a
+    function looks up by a global name stays where it is.
+    """
+
+    def __init__(self, device: torch.device):
+        self.device = device
+        # id -> (the thing, its copy), so that two places which share a tensor still share it on the device
+        self.done: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, thing: Any) -> Any:
+        if id(thing) not in self.done:
+            self.done[id(thing)] = (thing, thing)  # a function may close over itself
+            self.done[id(thing)] = (thing, self._move(thing))
+        return self.done[id(thing)][1]
+
+    def _move(self, thing: Any) -> Any:
+        if isinstance(thing, nn.Module):
+            return thing.to(self.device)
+        if isinstance(thing, Tensor):
+            there = thing.to(self.device)
+            return there if there is thing else there.detach().requires_grad_(thing.requires_grad)
+        if isinstance(thing, Optimizer):
+            thing.load_state_dict(thing.state_dict())  # which puts the state where the parameters are
+        elif isinstance(thing, MutableMapping):
+            for name, value in thing.items():
+                thing[name] = self(value)
+        elif isinstance(thing, (tuple, list)):
+            parts = [self(part) for part in thing]
+            return type(thing)(parts) if type(thing) in (tuple, list) else type(thing)(*parts)  # a named tuple
+        elif isinstance(thing, Training):
+            thing.inputs, thing.loss = self(thing.inputs), self(thing.loss)
+            self(thing.model), self(thing.optimizer)
+        elif isinstance(thing, partial):
+            return partial(self(thing.func), *self(thing.args), **self(thing.keywords))
+        elif inspect.ismethod(thing):
+            self(thing.__self__)
+        elif inspect.isfunction(thing):
+            for cell in thing.__closure__ or ():
+                with suppress(ValueError):  # a name that has no value yet
+                    cell.cell_contents = self(cell.cell_contents)
+            thing.__defaults__ = thing.__defaults__ and self(thing.__defaults__)
+        return thing
 
 
 def own_loss(out: Any) -> Tensor:
