@@ -8,12 +8,12 @@ from ..models.configs import Config
 from ..planning.schedule import Schedule
 from ..tables import ShownAsTable, Table
 from ..units import GiB, MiB
-from .windows import Parts
+from .peak_windows import Parts
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a training step needs at its fullest moment, in bytes by part; `window` says when that is."""
+    """The bytes that a training step needs at its peak, by part; `window` says when the peak is."""
 
     batch: int
     window: str
@@ -29,14 +29,14 @@ class Need:
 
 @dataclass(frozen=True, repr=False)
 class Fit(ShownAsTable):
-    """The answer. `need` is what the largest batch needs, `too_much` what one sequence more would."""
+    """The answer. `need` is the need of the largest batch, `too_much` the need of a batch with one more sequence."""
 
     config: Config | str  # a model of your own has only a name
     capacity: int
     precision: str
     strategy: str
     fused: bool
-    batch: int  # 0: not even one sequence fits
+    batch: int  # 0 means that not even one sequence fits
     need: Need | None
     too_much: Need
 

@@ -1,6 +1,6 @@
 """What does a model of equal blocks need? Bytes and FLOPs of any schedule of its blocks and its head.
 
-All blocks are alike, so that three of them, measured once (block_costs.py), tell about any number of them.
+All blocks are alike, so that three of them, measured once (three_block_run.py), tell about any number of them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ..models.formulas import attention_again_flops, forward_flops, head_flops
 from ..planning.costs import Costs
 from ..planning.known_schedules import recompute_each, store_all
 from ..planning.optimal import BudgetTooSmall, optimal, smallest_budget
-from ..planning.schedule import BACKWARD, KEEP_ALL, Schedule, Step
+from ..planning.schedule import BACKWARD, SAVE_ALL, Schedule, Step
 from .answers import Need
-from .block_costs import KINDS, measured_block, optimizer
 from .largest_batch import Steps
-from .training_runs import Setting
-from .windows import Parts, together
+from .peak_windows import Parts, together
+from .three_block_run import KINDS, measured_block, optimizer
+from .transformer_runs import Setting
 
 
 class BlockChain:
     """The model's blocks and head at one batch. Blocks of kind "selective" run attention again.
 
-    Time is in FLOPs of one sequence: it counts matrix products, backward's as twice forward's.
+    Time is counted in the FLOPs of one sequence's matrix products; backward counts as twice forward.
     """
 
     def __init__(self, at: Setting, kind: str):
@@ -38,12 +38,12 @@ class BlockChain:
 
     @cached_property
     def costs(self) -> Costs:
-        """For planning: a block's backward at its dearest, whether it was recomputed or not."""
+        """Used for planning. The largest need of a block's backward, whether or not the block was recomputed."""
         dearest = max(self.block.btmp, self.block.btmp_again)
         return self.block.costs(self.ftime, self.btime, [dearest] * self.layers)
 
     def exact(self, schedule: Schedule) -> Costs:
-        """Of this schedule: it tells which blocks are recomputed."""
+        """The moments of this schedule, which determines which blocks are recomputed."""
         times = schedule.forwards()[: self.layers]
         btmp = [self.block.btmp_again if n > 1 else self.block.btmp for n in times]
         return self.block.costs(self.ftime, self.btime, btmp)
@@ -65,14 +65,14 @@ class BlockChain:
     def fastest_possible(self, nbytes: int) -> float:
         """No schedule within so many bytes recomputes less, as a fraction.
 
-        When the head runs, so many blocks can have kept everything; all others kept an input at most, and run again.
+        When the head runs, so many blocks can have saved everything; all others saved an input at most, and run again.
         """
-        block, kept = self.block, nbytes - self.base - self.block.x - self.block.head_xbar - self.block.head_atmp
-        blocks = min(max(kept // block.xbar, 0), self.layers)
+        block, saved = self.block, nbytes - self.base - self.block.x - self.block.head_xbar - self.block.head_atmp
+        blocks = min(max(saved // block.xbar, 0), self.layers)
         time = self.layers * (self.ftime[0] + self.btime[0]) + 3 * self.ftime[1]
         return (time + (self.layers - blocks) * self.ftime[0]) / self.plain_time - 1
 
-    def all_kept(self) -> Need:
+    def all_saved(self) -> Need:
         return self.need(store_all(self.layers + 1))
 
     def each_again(self) -> Need:
@@ -96,10 +96,10 @@ class BlockChain:
 
     def _parts(self, step: Step, schedule: Schedule, steps: list[Step]) -> Parts:
         """As in the run of three blocks at the like moment; what is more since then is parameters, state, gradients of
-        blocks that were reversed since, and for the rest what is kept."""
+        blocks that were reversed since, and for the rest what is saved."""
         (kind, stage), block = step.action, self.block
         recomputed = schedule.forwards()[stage] > 1
-        name = {KEEP_ALL: "forward 2", BACKWARD: "backward 1" if recomputed else "backward 2"}.get(kind, "forward 1")
+        name = {SAVE_ALL: "forward 2", BACKWARD: "backward 1" if recomputed else "backward 2"}.get(kind, "forward 1")
         if stage == self.layers:
             name = "head's backward" if kind == BACKWARD else "head"
         parts = block.deeper(block.fullest[name], self.layers, False)
@@ -125,14 +125,14 @@ class EqualBlocks(Steps):
             return self._planned(self._chains(batch), nbytes)
         if strategy == "full":
             return self._chain(batch, "none").each_again()
-        return self._chain(batch, strategy).all_kept()
+        return self._chain(batch, strategy).all_saved()
 
     def least(self, batch: int, strategy: str, nbytes: int) -> int:
         if strategy != "planned":
             return self.need(batch, strategy, nbytes).nbytes
         chains = self._chains(batch)
         least = min(*(chain.least for chain in chains), *(need.nbytes for need in _simple(chains)))
-        # `chain.least` takes every block's backward at its dearest; the plan itself may need less.
+        # `chain.least` uses the largest need of every block's backward, so the plan itself may need less.
         return least if least <= nbytes else min(least, self._planned(chains, nbytes).nbytes)
 
     def _chain(self, batch: int, kind: str) -> BlockChain:
@@ -163,5 +163,5 @@ class EqualBlocks(Steps):
 
 
 def _simple(chains: list[BlockChain]) -> list[Need]:
-    """What the strategies without a plan need: none, full and selective."""
-    return [chains[0].all_kept(), chains[0].each_again(), *(chain.all_kept() for chain in chains[1:])]
+    """The needs of the strategies without a plan, which are none, full and selective."""
+    return [chains[0].all_saved(), chains[0].each_again(), *(chain.all_saved() for chain in chains[1:])]

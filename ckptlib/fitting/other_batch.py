@@ -16,7 +16,7 @@ from ..cuda.simulate import simulate
 from ..models.configs import Config
 from ..tracing.events import Op, TensorMeta, Trace
 from ..tracing.timeline import Timeline
-from .training_runs import RULES, Setting, forward_backward, simulated
+from .transformer_runs import RULES, Setting, forward_backward, simulated
 
 
 def replayed(at: Setting, kind: str, recomputed: int) -> tuple[Timeline, list[Op]]:

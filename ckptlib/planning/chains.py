@@ -1,4 +1,4 @@
-"""Where is the chain in this model? Its stages, in order, and what the first of them receives."""
+"""Where is the chain in this model? Find its stages, in order, and the input of the first one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
-from ..remember.training_step import call_of
+from ..remember.user_models import call_of
 from ..torch_internals import tree_leaves
 from ..tracing.storages import version
 
-Arguments = tuple[tuple, dict]  # what a block is called with besides its tensor: a mask perhaps
+Arguments = tuple[tuple, dict]  # what a block is called with besides its tensor, such as a mask
 
 
 @dataclass
 class Chain:
-    """`paths` says where the blocks are in the model; it is empty if the model itself is the chain."""
+    """The blocks of a chain. `paths` are their places in the model, or empty if the model itself is the chain."""
 
     blocks: list[Callable[..., Tensor]]
     x: Tensor  # the first stage's input
@@ -38,7 +38,7 @@ class Chain:
 
 
 class _WithArguments(nn.Module):
-    """A block and its other arguments: a function of one tensor."""
+    """A block with its other arguments bound, so that it is a function of one tensor."""
 
     def __init__(self, block: Callable[..., Tensor], args: tuple, kwargs: dict):
         super().__init__()
@@ -56,13 +56,13 @@ def with_arguments(
 
 
 def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
-    """An `nn.Sequential` or a list is a chain. In another model it is the longest row of modules of one type that each
-    receive what the one before returned; rows with less than half of another's parameters do not count.
+    """Find the chain of a model, called with `inputs`: a tensor, a tuple of arguments, or a dict of named arguments.
 
-    inputs: what the model is called with: a tensor, a tuple of arguments, or a dict of named ones
+    An `nn.Sequential` or a list is a chain. In any other model, the chain is the longest row of modules of one type in
+    which each receives the output of the one before. A row with less than half of another row's parameters is ignored.
     """
     args, kwargs = call_of(inputs)
-    # A forward of its own may do more than call one module after the other.
+    # A subclass with its own forward may do more than call one module after the other.
     own = isinstance(model, nn.Sequential) and type(model).forward is not nn.Sequential.forward
     if isinstance(model, (nn.Sequential, nn.ModuleList, list, tuple)) and not own:
         stages: list[Callable[..., Tensor]] = list(model)
@@ -70,12 +70,12 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
             raise CkptError("a chain is a list of at least one module or function")
         if len(args) != 1 or not isinstance(args[0], Tensor):
             found = type(args[0]).__name__ if len(args) == 1 else f"{type(inputs).__name__} of {len(args or kwargs)}"
-            raise CkptError(f"x is a {found}, expected a tensor: an input of the chain")
+            raise CkptError(f"x is a {found}, but the input of a chain must be a tensor")
         return Chain(stages, args[0])
     if not isinstance(model, nn.Module):
         raise CkptError(f"got a {type(model).__name__}, expected nn.Sequential, a list of stages, or a model of blocks")
     if not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
-        raise CkptError(f"x is a {type(inputs).__name__}, expected a tensor: an input of the model")
+        raise CkptError(f"x is a {type(inputs).__name__}, but the model's input must be a tensor, or contain one")
     calls = _watch(model, args, kwargs)
     rows = [(row, _parameters(row)) for row in _rows(calls) if len(row) > 1]
     if not rows:
@@ -83,7 +83,7 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
     most = max(parameters for _, parameters in rows)
     row, _ = max((pair for pair in rows if 2 * pair[1] >= most), key=lambda pair: (len(pair[0]), pair[1]))
     for call in row:
-        _refuse_a_memory(call)
+        _refuse_cache(call)
     besides = [(call.args[1:], call.kwargs) for call in row]
     return Chain([call.module for call in row], row[0].args[0], [call.path for call in row], besides)
 
@@ -95,25 +95,25 @@ class _Call:
     module: nn.Module
     args: tuple
     kwargs: dict
-    start: int  # when it was called and when it returned, in calls and returns
-    version: int  # of its first argument, then
+    start: int  # the moment of the call; moments count calls and returns, and `end` is that of the return
+    version: int  # of the first argument at the call
     end: int = -1
     out: Any = None
     out_version: int = 0
 
     @property
     def links(self) -> bool:
-        """It takes a tensor first and returns one."""
+        """Is the first argument a tensor, and the result too?"""
         return bool(self.args) and isinstance(self.args[0], Tensor) and isinstance(self.out, Tensor)
 
     def follows(self, other: _Call) -> bool:
-        """It was given what the other returned, and nobody wrote to it in between."""
+        """Was this one called with the output of the other one, unchanged?"""
         same = self.args[0] is other.out and self.version == other.out_version
         return same and other.end < self.start
 
 
 def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_Call]:
-    """Every call of every module, in order. The model is left as it was."""
+    """Run the model, and list every call of every module in order. The model is left unchanged."""
     calls: list[_Call] = []
     under_way: list[_Call] = []
     moment = 0
@@ -149,7 +149,7 @@ def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_Call]:
 
 @contextmanager
 def buffers_restored(modules: Sequence[Any]) -> Iterator[None]:
-    """Buffers afterwards as before."""
+    """Restore the buffers afterwards."""
     buffers = [b for module in modules if isinstance(module, nn.Module) for b in module.buffers()]
     before = [b.clone() for b in buffers]
     try:
@@ -161,7 +161,7 @@ def buffers_restored(modules: Sequence[Any]) -> Iterator[None]:
 
 
 def _rows(calls: list[_Call]) -> list[list[_Call]]:
-    """Rows of calls of one type, each fed by the one before. A module that runs twice is in none."""
+    """Rows of calls of one type, each of which gets the output of the one before. No module in them runs twice."""
     times = Counter(call.module for call in calls)
     ends: dict[tuple[type, int], list[_Call]] = {}  # (type, id of what the last call returned) -> row
     rows: list[list[_Call]] = []
@@ -181,19 +181,20 @@ def _parameters(row: list[_Call]) -> int:
     return sum(p.numel() for call in row for p in call.module.parameters())
 
 
-# ---- what is no chain -----------------------------------------------------------------------------------------------
-def _refuse_a_memory(call: _Call) -> None:
-    """A cache of keys and values grows with every call: a block that runs again would find itself in it."""
+# ---- models without a chain -----------------------------------------------------------------------------------------
+def _refuse_cache(call: _Call) -> None:
+    """A cache of keys and values grows with every call, so a block that runs again would find its own entries."""
     caches = [leaf for leaf in tree_leaves((call.args[1:], call.kwargs)) if type(leaf).__name__.endswith("Cache")]
     if caches:
         raise CkptError(
-            f"{call.path} is given a {type(caches[0]).__name__}, which remembers from call to call: a block that runs "
-            "again would find itself in it. Training needs no cache: set use_cache=False in the config or the inputs"
+            f"{call.path} is called with a {type(caches[0]).__name__}, which grows with every call, so a block that "
+            "runs again would find its own entries in it. Training needs no cache. Set use_cache=False in the config "
+            "or the inputs"
         )
 
 
 def _why_there_is_none(model: nn.Module, calls: list[_Call]) -> str:
-    """Which blocks there are, and what keeps them from being a chain."""
+    """Which blocks does the model have, and why do they not form a chain?"""
     lists = [
         (path, list(part))
         for path, part in model.named_modules()
@@ -202,11 +203,11 @@ def _why_there_is_none(model: nn.Module, calls: list[_Call]) -> str:
     advice = "Pass the stages as a list"
     if not lists:
         name = type(model).__name__
-        return f"{name} has no ModuleList or Sequential of blocks of one type: no chain to plan for. {advice}"
+        return f"{name} has no ModuleList or Sequential of blocks of one type, so there is no chain to plan. {advice}"
     longest = sorted(lists, key=lambda pair: -len(pair[1]))[:3]
     found = [f"{len(blocks)} {type(blocks[0]).__name__} in {path}" for path, blocks in longest]
     reasons = [_why_not(path, blocks, calls) for path, blocks in longest]
-    return f"no chain to plan for. Found {', '.join(found)}; but {'; '.join(reasons)}. {advice}"
+    return f"there is no chain to plan. The model has {', '.join(found)}, but {', and '.join(reasons)}. {advice}"
 
 
 def _why_not(path: str, blocks: list[nn.Module], calls: list[_Call]) -> str:
@@ -217,7 +218,7 @@ def _why_not(path: str, blocks: list[nn.Module], calls: list[_Call]) -> str:
         if not call.links:
             takes = type(call.args[0]).__name__ if call.args else "nothing by position"
             what = f"it takes {takes} and returns {type(call.out).__name__}"
-            return f"block {i} of {path} does not take a tensor first and return one: {what}"
+            return f"block {i} of {path} does not take one tensor and return one ({what})"
         if i and not call.follows(of_blocks[i - 1]):
-            return f"block {i} of {path} does not receive what block {i - 1} returned"
-    return f"the blocks of {path} are one row with others"  # not reached where no row was found
+            return f"block {i} of {path} does not receive the output of block {i - 1}"
+    return f"the blocks of {path} belong to a longer row"  # not reached if no row was found

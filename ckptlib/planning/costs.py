@@ -11,23 +11,23 @@ from typing import Any
 from ..errors import CkptError
 
 _AS_COMPUTED: Any = None  # stands for a value that `__post_init__` fills in, so that no field is ever None
-TOO_LARGE = 2**53  # bytes: for exact sums, and for any memory. Times may be FLOPs, and more
+TOO_LARGE = 2**53  # bytes: no memory is as large, and sums stay exact below it. Times may be larger, as FLOPs
 
 
 @dataclass(frozen=True)
 class Costs:
     """The price list of a chain of n stages: stage i reads x[i] and writes x[i+1].
 
-    ftime, btime      n numbers: time of one forward, of one backward
+    ftime, btime      n numbers: the time of each forward and of each backward
     x                 n + 1 byte counts: the chain's input, then every stage's output
-    xbar              n byte counts: all that stage i keeps if it keeps everything, its output included, its input not
-    dx                n + 1 byte counts of the gradients; as large as x unless given
-    ftmp, btmp        n byte counts: alive only while that forward, that backward runs; 0 unless given
-    atmp              the same for a forward that keeps everything: less is temporary then; as ftmp unless given
-    saves_x, saves_y  n truths: whether stage i, keeping everything, holds on to its input, to its output; true unless
-                      given. A value that neither the stage before nor the one after saves is freed when it was read
+    xbar              n byte counts: what stage i saves if it saves everything, including its output but not its input
+    dx                n + 1 byte counts of the gradients; by default the same as x
+    ftmp, btmp        n byte counts: memory that is in use only while that forward or backward runs; by default 0
+    atmp              the same for a forward that saves everything, where less is temporary; by default the same as ftmp
+    saves_x, saves_y  n booleans: whether stage i, when it saves everything, saves its input and its output; by default
+                      True. A value that neither the stage before nor the stage after it saves is freed after use
     dy_at_start       whether dx[n], the gradient of the chain's output, is in memory from the start, as if the caller
-                      held it (rotor's rule); if not, it comes about when backward begins, as it does after a loss
+                      held it (rotor's rule); if not, it is created when backward begins, as it is after a loss
     """
 
     ftime: Sequence[float]
@@ -45,7 +45,7 @@ class Costs:
     def __post_init__(self) -> None:
         n = len(self.ftime)
         if n == 0:
-            raise CkptError("ftime is empty: a chain has at least one stage")
+            raise CkptError("ftime is empty, but a chain has at least one stage")
         defaults = {"dx": self.x, "ftmp": [0] * n, "btmp": [0] * n, "atmp": [0] * n if self.ftmp is None else self.ftmp}
         defaults |= {"saves_x": [True] * n, "saves_y": [True] * n}
         for name in (field.name for field in fields(self) if field.name != "dy_at_start"):
@@ -55,8 +55,8 @@ class Costs:
             if len(values) != expected:
                 hint = " (the input of stage 0 first, then every stage's output)" if name in ("x", "dx") else ""
                 raise CkptError(f"{name} has {len(values)} entries for {n} stages, expected {expected}{hint}")
-            truths = name.startswith("saves")
-            checked = map(bool, values) if truths else _numbers(name, values, whole=not name.endswith("time"))
+            booleans = name.startswith("saves")
+            checked = map(bool, values) if booleans else _numbers(name, values, whole=not name.endswith("time"))
             object.__setattr__(self, name, tuple(checked))
 
     @property
@@ -65,20 +65,20 @@ class Costs:
 
     @property
     def timed(self) -> Costs:
-        """These costs; but if all times are 0, each forward takes 1: that of the plans which tie, fewer forwards win.
+        """These costs, except that each forward takes 1 if all times are 0, so that the plan with fewer forwards wins.
 
-        Counted in FLOPs, which are those of matrix products, a chain of tanh takes 0.
+        A chain of tanh takes 0 FLOPs, for example, because only matrix products are counted.
         """
         return self if any(self.ftime) or any(self.btime) else replace(self, ftime=[1] * self.n)
 
     @classmethod
     def unit(cls, n: int) -> Costs:
-        """Every forward and backward takes 1, every activation is 1 byte, gradients are free: the literature's unit.
+        """The unit costs of the literature: each forward and backward takes 1, an activation 1 byte, a gradient 0.
 
         A peak in this unit is a number of activations, such as Chen's k + n/k.
         """
         if n < 1:
-            raise CkptError(f"n is {n}: a chain has at least one stage")
+            raise CkptError(f"n is {n}, but a chain has at least one stage")
         return cls([1] * n, [1] * n, [1] * (n + 1), [1] * n, dx=[0] * (n + 1))
 
 

@@ -1,4 +1,4 @@
-"""Which calls of torch.utils.checkpoint do what a schedule does? Stages in brackets: a checkpoint around them all."""
+"""Which calls of torch.utils.checkpoint do the same as a schedule? Brackets around stages stand for one checkpoint."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import deque
 from itertools import groupby
 
 from ..errors import CkptError
-from .schedule import BACKWARD, FORWARD, FORWARDS, KEEP_INPUT, RESTORE, Action, Schedule
+from .schedule import BACKWARD, FORWARD, FORWARDS, RESTORE, SAVE_INPUT, Action, Schedule
 
-Calls = list["int | Calls"]  # a number: call that stage; a list: one checkpoint around what is in it
+Calls = list["int | Calls"]  # a number is a call of that stage, and a list is one checkpoint around its calls
 
 
 def nested_calls(schedule: Schedule) -> Calls:
-    """The stages in order, those that one checkpoint goes around in a list of their own; lists may be nested.
+    """The stages in order. The stages inside one checkpoint form a list of their own, and lists may be nested.
 
-    All schedules of `optimal` and of known_schedules.py are such nestings. Others may keep a checkpoint that was made
-    inside of another, and run on from it when that one is gone.
+    All schedules of `optimal` and of known_schedules.py can be written this way. Other schedules may save a checkpoint
+    inside another one, and continue from it after the outer one was freed.
 
     >>> from ckptlib.planning.known_schedules import periodic, recompute_all
     >>> nested_calls(periodic(6, 3)), nested_calls(recompute_all(3))
@@ -30,14 +30,14 @@ def nested_calls(schedule: Schedule) -> Calls:
             if kind == FORWARD and calls and isinstance(calls[-1], list):
                 calls[-1].append(stage)
             else:
-                calls.append([stage] if kind == KEEP_INPUT else stage)
+                calls.append([stage] if kind == SAVE_INPUT else stage)
         for place in reversed(range(len(calls))):
             stages = calls[place]
             if isinstance(stages, list):
                 first = stages[0]
-                assert isinstance(first, int)  # what is nested has not been filled in yet
+                assert isinstance(first, int)  # inner lists have not been filled in yet
                 _expect(todo, Action(RESTORE, first))
-                calls[place] = forward_and_backward()  # what is inside shows when it runs again
+                calls[place] = forward_and_backward()  # the second run shows what is nested inside
             else:
                 _expect(todo, Action(BACKWARD, stages))
         return calls
@@ -47,11 +47,13 @@ def nested_calls(schedule: Schedule) -> Calls:
 
 def _expect(todo: deque[Action], action: Action) -> None:
     if not todo or todo.popleft() != action:
-        raise CkptError(f"no nesting of checkpoints does what this schedule does, from {action} on: use ck.execute")
+        raise CkptError(
+            f"nested checkpoints cannot do what this schedule does from {action} on. Use ck.execute instead"
+        )
 
 
 def brackets(calls: Calls) -> str:
-    """In text. Three or more in a row that are all alone, or all alone under a checkpoint, are shortened.
+    """The calls as text. Three or more single stages in a row, or single checkpointed stages, are abbreviated.
 
     >>> brackets([0, 1, 2, [3], [4], [5], [[6, 7, 8], 9]])
     '0 … 2, [3] … [5], [[6 … 8], 9]'
@@ -59,7 +61,7 @@ def brackets(calls: Calls) -> str:
 
     def kind(call: int | Calls) -> str:
         alone = isinstance(call, int) or (len(call) == 1 and isinstance(call[0], int))
-        return type(call).__name__ if alone else str(call)  # the others are like nothing else
+        return type(call).__name__ if alone else str(call)  # a longer list is never abbreviated with its neighbours
 
     words: list[str] = []
     for _, alike in groupby(calls, kind):

@@ -1,13 +1,13 @@
 """Which schedule is the fastest within a memory budget? Dynamic programming over unequal stages.
 
 The model is rotor's (Beaumont et al., arXiv 1911.13214). best(s, t, m) is the least time to run stages s..t forward and
-backward, when the input of s is there and m bytes are left. Two ways:
+backward, if the input of s is in memory and m bytes are left. There are two ways:
 
-  keep all of s:     forward s, then best(s+1, t, m - xbar[s]), then backward s
+  save all of s:     forward s, then best(s+1, t, m - xbar[s]), then backward s
   checkpoint at u:   forward s..u-1, then best(u, t, m - x[u]), then again from s: best(s, u-1, m)
 
-What is kept stays until its stage is reversed. All forwards run with the gradient of the output of t in memory; if t is
-the chain's last stage, only if `dy_at_start` says so.
+Saved tensors stay in memory until their stage is reversed. All forwards run while the gradient of the output of t is in
+memory. If t is the chain's last stage, that is the case only if `dy_at_start` is true.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from .known_schedules import periodic, revolve, sequential, store_all
 from .optimal_table import BudgetTable, Needs, walk_choices
 from .schedule import Schedule
 
-LEVELS = 500  # memory levels of the table, at least, where sizes must be rounded
-WORK = 1e8  # short chains get as many levels as make levels * n³ this much: about half a second
-SMALL = 10  # chains up to this length are solved exactly without a table, whatever the sizes
+LEVELS = 500  # the table has at least this many memory levels if sizes must be rounded
+WORK = 1e8  # short chains get more levels, until levels * n³ reaches this number, which takes about half a second
+SMALL = 10  # chains up to this length are solved exactly without a table, for any sizes
 
 
 class BudgetTooSmall(CkptError):
     """No schedule fits. `smallest` is the smallest budget that one does fit in."""
 
     def __init__(self, budget: int, smallest: int):
-        super().__init__(f"no schedule of this chain fits in {budget:,} bytes: the smallest budget is {smallest:,}")
+        super().__init__(f"no schedule of this chain fits in {budget:,} bytes. It needs at least {smallest:,} bytes")
         self.budget, self.smallest = budget, smallest
 
 
 def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
-    """The fastest schedule whose peak is at most `budget` bytes, the chain's input included.
+    """The fastest schedule whose peak, including the chain's input, is at most `budget` bytes.
 
-    Exact for chains of up to 10 stages, and for longer ones if the budget is few times the sizes' common divisor.
-    Otherwise sizes are rounded up to `levels` steps of the budget or more: what is planned always fits, and is the best
-    of the rounded problem, of the classic schedules and of the frugal schedule that needs the least memory. If all
-    times are 0, each forward counts as 1.
+    The result is exact for chains of up to 10 stages, and for longer ones if the budget is a small multiple of the
+    sizes' common divisor. Otherwise sizes are rounded up to steps of at most budget / `levels`. The schedule still
+    fits, and it is the fastest among the best one of the rounded problem, the classic schedules, and the one that needs
+    the least memory. If all times are 0, each forward counts as 1.
     """
     check_budget(budget)
     costs = costs.timed
@@ -68,11 +68,11 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
 
 def check_budget(budget: float) -> None:
     if not isinstance(budget, Real) or isnan(budget):
-        raise CkptError(f"the budget is {budget!r}, expected a number of bytes: 2 * 10**9 for 2 GB")
+        raise CkptError(f"the budget is {budget!r}, expected a number of bytes, such as 2 * 10**9 for 2 GB")
 
 
 def smallest_budget(costs: Costs) -> int:
-    """The least peak that any schedule of the chain can have, exactly."""
+    """The lowest peak that any schedule of the chain can have, exactly."""
     return costs.x[0] + _frugal(costs)(0, costs.n - 1, 0)[0]
 
 
@@ -105,7 +105,7 @@ def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
                 right, left = best(u, t, m - needs.x[u], 0)[0], best(s, u - 1, m, held)[0]
                 time = sum(costs.ftime[s:u]) + right + left
             else:
-                room = m - needs.kept[held][s]
+                room = m - needs.saved[held][s]
                 rest = best(s + 1, t, room, needs.after[s])[0] if s < t else 0
                 time = costs.ftime[s] + costs.btime[s] + rest
             found = min(found, (time, choice))
@@ -115,7 +115,7 @@ def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
 
 
 def _frugal(costs: Costs) -> Callable[[int, int, int], tuple[int, int]]:
-    """(fewest bytes for stages s..t, the first choice that needs no more): the recurrence with max for +."""
+    """(fewest bytes for stages s..t, the first choice that needs no more), by the recurrence with max in place of +."""
     needs, n = Needs(costs), costs.n
     least = np.zeros((2, n, n), dtype=np.int64)  # [held, s, t]
     choice = np.zeros((2, n, n), dtype=np.int64)
@@ -126,7 +126,7 @@ def _frugal(costs: Costs) -> Callable[[int, int, int], tuple[int, int]]:
             for held in needs.contexts(s):
                 rows = needs.of(s, t, held)
                 if s < t:
-                    rows[0] = max(rows[0], needs.kept[held][s] + least[needs.after[s], s + 1, t])
+                    rows[0] = max(rows[0], needs.saved[held][s] + least[needs.after[s], s + 1, t])
                     right, left = x[s + 1 : t + 1] + least[0, s + 1 : t + 1, t], least[held, s, s:t]
                     rows[1:] = np.maximum(rows[1:], np.maximum(right, left))
                 least[held, s, t], choice[held, s, t] = rows.min(), rows.argmin()
@@ -146,7 +146,7 @@ def _frugal_schedule(costs: Costs) -> Schedule:
 
 
 def _classics(costs: Costs, limit: float) -> Iterator[Schedule]:
-    """What rounding must not lose to: Revolve, and of periodic and torch's checkpoints those faster than `limit`."""
+    """Schedules that a rounded plan must not be worse than: Revolve, and all periodic ones faster than `limit`."""
     n, plain = costs.n, sum(costs.ftime) + sum(costs.btime)
     yield from map(partial(revolve, n), {round(n ** (i / 12)) for i in range(13)} | set(range(1, min(n, 12) + 1)))
     for k in range(1, n + 1):

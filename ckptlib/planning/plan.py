@@ -1,4 +1,4 @@
-"""What should this model recompute, to train fastest in so much memory? A plan, measured, and ready to train with."""
+"""What should this model recompute to train as fast as possible within a given memory budget?"""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from tqdm.auto import tqdm
 
 from ..cuda.dispatch.host_tensors import mark_host, step_counters
 from ..cuda.gpus import DEFAULT, Gpu, preset
+from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..remember.measurement import SIMULATED
-from ..remember.training_step import Training, as_module, call_of, own_loss, training_of
+from ..remember.user_models import Training, as_module, build, call_of, own_loss, training_of
 from ..torch_internals import without_dispatch_modes
 from ..tracing.storages import tensors_in
-from .apply import ScheduledModel, apply_schedule
+from .budget_search import WholeStep
 from .costs import Costs
 from .optimal import check_budget
 from .schedule import Schedule
-from .whole_step import WholeStep
+from .scheduled_model import ScheduledModel, apply_schedule
 
 
 @dataclass
@@ -40,31 +41,34 @@ class Plan:
 
     @property
     def costs(self) -> Costs:
-        """Of the chain's stages. Their times are FLOPs, or seconds where the step runs on the device that it is for."""
+        """The costs of the chain's stages. Times are seconds if the step was measured on its own device, else FLOPs."""
         return self.whole.costs
 
     @property
     def chain_peak(self) -> int:
-        """What the chain alone needs, by its costs. The rest of `peak` cannot be planned."""
+        """The bytes that the chain needs by its costs. The rest of `peak` does not depend on the schedule."""
         return self.schedule.cost(self.costs).peak
 
     @property
     def extra(self) -> float:
-        """What is run again: FLOPs as a fraction of the whole step's, or seconds as a fraction of the chain's."""
+        """The recomputed work, as a fraction of the step's FLOPs or, if times are seconds, of the chain's seconds."""
         return self.whole.extra(self.schedule)
 
     @cached_property
     def module(self) -> ScheduledModel:
-        """The model that was handed in, or else one newly built, run by the schedule. It shares its parameters."""
+        """The model that was passed in, run by the schedule; if a function was passed in, a model that it builds.
+
+        The module shares the model's parameters.
+        """
         return self.applied_to(self.whole.build().model if self.model is None else self.model)
 
     @cached_property
     def offers(self) -> list[Plan]:
-        """Plans to choose a budget from: the most frugal one first, and each faster than those before it."""
+        """Plans to choose from, starting with the one that needs the least memory. Each is faster than the last."""
         return [replace(self, schedule=f.plan, budget=f.peak, peak=f.peak) for f in self.whole.offers()]
 
     def applied_to(self, model: nn.Module) -> ScheduledModel:
-        """A model that is built as the planned one is, run by the schedule. It trains as the model does."""
+        """`model`, run by the schedule. It must be built like the model that was planned, and it trains as before."""
         return apply_schedule(model, self.whole.chain, self.schedule)
 
 
@@ -79,21 +83,26 @@ def plan(
     gpu: Gpu | None = None,
     fake: bool = False,
 ) -> Plan:
-    """The fastest way to train `model` whose whole step needs at most `budget` bytes on the device.
+    """Find the fastest schedule for a training step that fits in `budget` bytes on the device.
 
     model       a function that returns (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer); or
-                the model itself, with inputs, loss and optimizer beside it. It is copied, and not changed
-    inputs      what the model is called with: a tensor, a tuple of arguments, or a dict of named ones
-    budget      without one, nothing is recomputed, and `offers` of the answer shows which plans there are
-    loss        loss(output) is one number. Without it, that is output.loss, output["loss"], the output itself or, if
-                the output is a larger tensor, its sum. Hand in the real one: cross-entropy may need gigabytes
-    device      "sim:cuda" (by default an A100), "cpu", or a GPU of yours
-    fake        plan with shapes alone. No number is computed, so models of any size take seconds
+                the model itself, in which case you pass inputs, loss and optimizer too. The model is not changed.
+    inputs      the model's inputs: a tensor, a tuple of arguments, or a dict of named arguments.
+    budget      bytes. By default nothing is recomputed, and `offers` of the result lists the plans that exist.
+    loss        a function that turns the model's output into one number. By default the loss is output.loss,
+                output["loss"], the output itself or, if the output is a larger tensor, its sum. Pass your real loss,
+                because cross-entropy alone may need gigabytes.
+    device      "sim:cuda" (by default an A100), "cpu", or your own GPU. "phantom:a100" and other phantom cards need a
+                program that was started with `ckptlib phantom`, because every plan is run there.
+    fake        plan with shapes only. Nothing is computed, so a model of any size takes seconds.
 
-    What can be recomputed is a chain: an `nn.Sequential`, a list of stages, or the model's repeated blocks, wherever
-    they are. The budget is for the step as `ck.measure` counts it: parameters, gradients, the optimizer's state and
-    step, rounding of the allocator and all. If no plan fits, `NoPlanFits` knows the smallest budget that can be met.
+    The library recomputes a chain, which is an `nn.Sequential`, a list of stages, or the model's repeated blocks. The
+    budget is the peak of the whole step, as `ck.measure` counts it. It includes parameters, gradients, the optimizer's
+    state and its step, and the rounding of the allocator. If no plan fits, NoPlanFits reports the smallest budget that
+    would work.
     """
+    if phantom.is_phantom(device):
+        phantom.require(device)
     check_budget(budget)  # before the model is run, which may take long
     own = None if callable(model) and not isinstance(model, nn.Module) else _own(model, inputs)
     if own is None and inputs is not None:
@@ -104,13 +113,13 @@ def plan(
 
     def training() -> Training:
         if own is None:
-            return training_of(cast(Callable, model)(), getattr(model, "__name__", "the function"))
+            return training_of(build(cast(Callable, model)), getattr(model, "__name__", "the function"))
         return Training(*_copied((own, inputs, loss or _own_loss_or_sum, optimizer), fake))
 
     # Runs are counted on stderr, if it is a terminal.
     with tqdm(desc="planning", unit=" runs", disable=None, delay=1, leave=False) as bar, torch.random.fork_rng():
         whole = WholeStep(training, device, gpu or preset(DEFAULT), fake, tick=bar.update)
-        whole.run()  # as it is, before anything is looked for: whatever is wrong with the step shows here
+        whole.run()  # run the unchanged step first, so that an error in the step shows before any search
         found = whole.within(budget)
     return Plan(found.plan, budget, found.peak, whole, own)
 
@@ -118,7 +127,7 @@ def plan(
 def _own(model: Any, inputs: Any) -> nn.Module:
     if not isinstance(model, (nn.Module, list, tuple)):
         raise CkptError(
-            f"model is a {type(model).__name__}, expected an nn.Module, a list of stages, or a function that "
+            f"model is a {type(model).__name__}, but plan expects an nn.Module, a list of stages, or a function that "
             "returns (model, inputs, loss)"
         )
     if inputs is None:
@@ -133,7 +142,7 @@ def _own_loss_or_sum(out: Any) -> Tensor:
 
 
 def _copied(handed: tuple, fake: bool) -> tuple:
-    """A copy that the runs may change. No tracer sees that it is made, which would count what is copied as well."""
+    """A copy that the runs may change. It is made outside of all tracers, which would count the copied tensors too."""
     model, inputs, _, optimizer = handed
     states = [] if optimizer is None else list(optimizer.state.values())
     with without_dispatch_modes():
@@ -141,15 +150,15 @@ def _copied(handed: tuple, fake: bool) -> tuple:
         if not fake:
             try:
                 return copy.deepcopy(handed, on_host)
-            except RuntimeError as error:  # of torch, about a tensor that was computed
-                hint = "Hand in a function that builds it instead"
+            except RuntimeError as error:  # torch refuses to copy a tensor that has a graph
+                hint = "Pass a function that builds the model instead"
                 raise CkptError(f"the model or its inputs cannot be copied: {error}. {hint}") from None
     tensors = tensors_in([*model.parameters(), *model.buffers(), list(call_of(inputs)), states])
     return copy.deepcopy(handed, {id(t): _empty_like(t) for t in tensors if t.layout is torch.strided} | on_host)
 
 
 def _empty_like(t: Tensor) -> Tensor:
-    """Of the same shape, by its sizes alone, because an op that reads `t` would be traced."""
+    """An empty tensor like `t`, made from its sizes only, because an op that reads `t` would be traced."""
     empty = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
     return (
         nn.Parameter(empty, t.requires_grad) if isinstance(t, nn.Parameter) else empty.requires_grad_(t.requires_grad)

@@ -25,17 +25,17 @@ REPEATS = 3  # timed runs of each stage, of which the fastest counts
 
 
 def profile_chain(model: nn.Module | Sequence[Callable], x: Any, repeats: int = REPEATS) -> Costs:
-    """Costs of every stage of an `nn.Sequential`, a list of stages, or a model's repeated blocks, run on x.
+    """Measure the costs of every stage of an `nn.Sequential`, a list of stages, or a model's repeated blocks, on x.
 
-    x is the model's input: a tensor, a tuple of arguments, or a dict of named ones. Gradients of parameters are not in
-    the bytes: every schedule has them. Fake tensors take no time: theirs is counted in FLOPs. The model is left as it
-    was: no gradient is accumulated, buffers and random numbers are restored.
+    x is the model's input: a tensor, a tuple of arguments, or a dict of named arguments. The bytes do not include the
+    gradients of parameters, because every schedule has them. With fake tensors, times are FLOPs. The model is left
+    unchanged: no gradient is accumulated, and buffers and random numbers are restored.
     """
     return profile_stages(find_chain(model, x), repeats)
 
 
 def profile_stages(chain: Chain, repeats: int = REPEATS, flops: bool = False) -> Costs:
-    """`flops`: count FLOPs instead of seconds, as for fake tensors: what is timed here is to run elsewhere."""
+    """With `flops`, count FLOPs instead of seconds, because the step will run on a different device from this one."""
     if not isinstance(repeats, int) or repeats < 0:
         raise CkptError(f"repeats is {repeats!r}, expected a whole number of timed runs, 0 or more")
     x, stages = chain.x.detach(), []
@@ -53,7 +53,7 @@ def profile_stages(chain: Chain, repeats: int = REPEATS, flops: bool = False) ->
     return Costs(
         x=sizes,
         dx=gradients,
-        dy_at_start=False,  # the loss makes it
+        dy_at_start=False,  # because the loss creates it
         **{name: [getattr(stage, name) for stage in stages] for name in ("ftime", "btime", "xbar", "ftmp")},
         **{name: [getattr(stage, name) for stage in stages] for name in ("btmp", "atmp", "saves_x", "saves_y")},
     )
@@ -77,30 +77,31 @@ def _profile(
 ) -> tuple[_Stage, Tensor]:
     x = x.detach().requires_grad_(needs_grad)
     own = [x, *stage.parameters(), *stage.buffers()] if isinstance(stage, nn.Module) else [x]
-    with recording() as recorder, torch.no_grad():  # first: with gradients, torch lets no stage write to a leaf
+    # The first run is without gradients, because with them torch does not let a stage write to a leaf.
+    with recording() as recorder, torch.no_grad():
         out = _nbytes(call_stage(number, stage, x))
         ftmp = _peak(recorder) - out
     ftime, btime = zip(*(timer(stage, x, own) for _ in range(runs)), strict=True)
-    kept: dict[int, int] = {}  # storage -> bytes: what the stage saves, then its output too
+    saved: dict[int, int] = {}  # storage -> bytes of everything that the stage saves and, in the end, of its output
 
-    def keep(t: Tensor) -> Tensor:
-        kept.update((recorder.storage_of(part).index, storage.nbytes()) for part, storage in _parts(t))
-        return t.detach()  # an output that its own node keeps would be a cycle
+    def save(t: Tensor) -> Tensor:
+        saved.update((recorder.storage_of(part).index, storage.nbytes()) for part, storage in _parts(t))
+        return t.detach()  # an output that its own node saves would be a cycle
 
     with recording() as recorder:
         for part in (part for t in own for part in plain_parts(t)):
-            recorder.storage_of(part)  # there from the start
-        with saved_tensors_hooks(keep, lambda t: t):
+            recorder.storage_of(part)  # it was in memory from the start
+        with saved_tensors_hooks(save, lambda t: t):
             y = stage(x)
-        saves_x, saves_y = (any(recorder.storage_of(part).index in kept for part in plain_parts(t)) for t in (x, y))
+        saves_x, saves_y = (any(recorder.storage_of(part).index in saved for part in plain_parts(t)) for t in (x, y))
         if any(recorder.storage_of(part).op is None for part in plain_parts(y)):  # a view of the input
-            saves_x = saves_y = True  # to free the one would not free the other
-        keep(y)
-        xbar = max(sum(_made(recorder, kept)), out)  # a view of the input counts as if it were new
+            saves_x = saves_y = True  # they share a storage, so freeing one of them frees nothing
+        save(y)
+        xbar = max(sum(_made(recorder, saved)), out)  # a view of the input counts as if it were new
         atmp = _peak(recorder) - xbar
         btmp = _backward(recorder, y, own) - xbar if y.requires_grad else 0
     ftmp, btmp, atmp = (max(nbytes, 0) for nbytes in (ftmp, btmp, atmp))
-    ftime, btime = ftime[1:] or ftime, btime[1:] or btime  # the first is slower than those after it
+    ftime, btime = ftime[1:] or ftime, btime[1:] or btime  # the first run is slower than the later ones
     return _Stage(min(ftime), min(btime), out, xbar, ftmp, btmp, atmp, saves_x, saves_y, y.requires_grad), y
 
 
@@ -108,20 +109,20 @@ def _parts(t: Tensor) -> list[tuple[Tensor, torch.UntypedStorage]]:
     return [(part, part.untyped_storage()) for part in plain_parts(t)]
 
 
-def _made(recorder: Recorder, kept: dict[int, int]) -> list[int]:
-    """Bytes of those storages that were not there before: not the input, the parameters, the buffers."""
-    return [nbytes for index, nbytes in kept.items() if recorder.trace.storages[index].op is not None]
+def _made(recorder: Recorder, saved: dict[int, int]) -> list[int]:
+    """Bytes of the storages that the stage created, so without its input, its parameters and its buffers."""
+    return [nbytes for index, nbytes in saved.items() if recorder.trace.storages[index].op is not None]
 
 
 def _backward(recorder: Recorder, y: Tensor, own: list[Tensor]) -> int:
-    """The most bytes alive during backward, but for one gradient of y and those of the parameters."""
-    loss = y.mul(1).sum()  # autograd makes the gradient of y itself, and frees it when it was used
+    """The peak during backward, without the gradients of the parameters and one gradient of y."""
+    loss = y.mul(1).sum()  # so that autograd creates the gradient of y itself, and frees it after use
     start = len(recorder.trace.events)
     wanted = [t for t in own if t.requires_grad]
-    grads = torch.autograd.grad(loss, wanted, torch.ones_like(loss), allow_unused=True)  # given: it may be complex
+    grads = torch.autograd.grad(loss, wanted, torch.ones_like(loss), allow_unused=True)  # the loss may be complex
     of_parameters = [g for t, g in zip(wanted, grads, strict=True) if g is not None and t is not own[0]]
     stay = {recorder.storage_of(part).index for g in of_parameters for part in plain_parts(g)}
-    return _peak(recorder, start, stay) - _nbytes(y) - 2 * _nbytes(loss)  # nor the loss and its own gradient
+    return _peak(recorder, start, stay) - _nbytes(y) - 2 * _nbytes(loss)  # without the loss and its gradient
 
 
 def _peak(recorder: Recorder, start: int = 0, without: Set[int] = frozenset()) -> int:
@@ -171,6 +172,6 @@ def _nbytes(t: Tensor) -> int:
 
 @contextmanager
 def _unchanged(stages: Sequence[Callable]) -> Iterator[None]:
-    """Random numbers and buffers afterwards as before."""
+    """Restore random numbers and buffers afterwards."""
     with buffers_restored(stages), torch.random.fork_rng(), torch.enable_grad():
         yield

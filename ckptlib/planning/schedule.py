@@ -1,4 +1,4 @@
-"""What is computed, kept and recomputed, in which order? A list of primitive actions on a chain of stages."""
+"""What is computed, saved and recomputed, in which order? A list of primitive actions on a chain of stages."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import NamedTuple
 from ..errors import CkptError
 from .costs import Costs
 
-FORWARD, KEEP_INPUT, KEEP_ALL, RESTORE, BACKWARD = "forward", "keep input", "keep all", "restore", "backward"
-FORWARDS = (FORWARD, KEEP_INPUT, KEEP_ALL)
-LEGEND = "· forward   c keep input   A keep all   r restore   B backward"
-LETTERS = {FORWARD: "·", KEEP_INPUT: "c", KEEP_ALL: "A", RESTORE: "r", BACKWARD: "B"}
+FORWARD, SAVE_INPUT, SAVE_ALL, RESTORE, BACKWARD = "forward", "save input", "save all", "restore", "backward"
+FORWARDS = (FORWARD, SAVE_INPUT, SAVE_ALL)
+LEGEND = "· forward   c save input   A save all   r restore   B backward"
+LETTERS = {FORWARD: "·", SAVE_INPUT: "c", SAVE_ALL: "A", RESTORE: "r", BACKWARD: "B"}
 
 
 class Action(NamedTuple):
-    """One step. Stage i reads value i and writes value i + 1; value 0 is the chain's input, which is always there.
+    """One step. Stage i reads value i and writes value i + 1. Value 0 is the chain's input, which is always in memory.
 
-    forward     run the stage on the current value; keep nothing
-    keep input  run it, and keep its input: a checkpoint to restart from
-    keep all    run it, and keep its input and all that its backward needs
-    restore     make the stage's input, kept earlier, the current value
-    backward    reverse the stage, and drop all that was kept of it
+    forward     run the stage on the current value, and save nothing
+    save input  run the stage, and save its input as a checkpoint to restart from
+    save all    run the stage, and save its input and everything that its backward needs
+    restore     make the stage's input, which was saved earlier, the current value
+    backward    reverse the stage, and free everything that was saved for it
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Action(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One action as a box of a picture: time across (start to end), stages up; `nbytes` is alive while it runs."""
+    """One action as a box in a picture of time and stages. `nbytes` are in use while the action runs."""
 
     action: Action
     start: float
@@ -46,17 +46,17 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    forwards: int  # forwards run, repeated ones included
-    time: float  # all forwards and all backwards
+    forwards: int  # number of forwards, including repeated ones
+    time: float  # of all forwards and all backwards
     peak: int  # bytes
     steps: list[Step] = field(repr=False)
 
 
 class Schedule:
-    """A valid list of actions on a chain of n stages: it can be costed, drawn and executed.
+    """A valid list of actions on a chain of n stages, which can be costed, drawn and executed.
 
-    >>> last = [("keep input", 0), ("keep all", 1), ("backward", 1)]
-    >>> Schedule(2, [*last, ("restore", 0), ("keep all", 0), ("backward", 0)]).cost()
+    >>> last = [("save input", 0), ("save all", 1), ("backward", 1)]
+    >>> Schedule(2, [*last, ("restore", 0), ("save all", 0), ("backward", 0)]).cost()
     Cost(forwards=3, time=5, peak=3)
     """
 
@@ -66,10 +66,10 @@ class Schedule:
         self.cost()  # raises where an action is impossible
 
     def cost(self, costs: Costs | None = None) -> Cost:
-        """Forwards, time, peak bytes; without costs, in activations, the literature's unit."""
+        """Count forwards, time and peak bytes. Without costs, all stages are equal."""
         costs = costs or Costs.unit(self.n)
         if costs.n != self.n:
-            raise CkptError(f"the costs are of {costs.n} stages, the schedule of {self.n}")
+            raise CkptError(f"costs has {costs.n} stages, but the schedule has {self.n}")
         state, steps = _State(costs), []
         time: float = 0
         ran: Counter[int] = Counter()
@@ -84,14 +84,14 @@ class Schedule:
         return Cost(ran.total(), time, max(step.nbytes for step in steps), steps)
 
     def forwards(self) -> list[int]:
-        """How often each stage runs forward."""
+        """How many times each stage runs forward."""
         ran = Counter(stage for kind, stage in self.actions if kind in FORWARDS)
         return [ran[stage] for stage in range(self.n)]
 
     def draw(self) -> str:
-        """A picture in text: time across, stages up, one column per action.
+        """A picture in text. Time runs from left to right, one column per action, and stages go up.
 
-        · forward   c keep input   A keep all   r restore   B backward
+        · forward   c save input   A save all   r restore   B backward
         """
         lines = []
         for stage in reversed(range(self.n)):
@@ -120,16 +120,16 @@ def _duration(action: Action, costs: Costs) -> float:
 
 
 class _State:
-    """What is alive between two actions. `do` performs one, and returns the bytes alive while it runs."""
+    """What is in memory between two actions. `do` performs an action and returns the bytes in use while it runs."""
 
     def __init__(self, costs: Costs):
         self.costs = costs
         self.frontier = costs.n - 1  # the next stage to reverse
         self.current: int | None = 0  # which value the next forward reads
         self.inputs: set[int] = {0}  # values that can be restored
-        self.owned: set[int] = set()  # those with memory of their own, not inside what the stage before keeps
-        self.contents: set[int] = set()  # stages that keep everything
-        self.kept = costs.x[0]  # bytes of all these
+        self.owned: set[int] = set()  # values with memory of their own, which the stage before does not save anyway
+        self.contents: set[int] = set()  # stages that save everything
+        self.saved = costs.x[0]  # bytes of all of these
         self.gradient = costs.dx[costs.n] if costs.dy_at_start else 0  # of the output of the next stage to reverse
 
     def do(self, number: int, action: Action) -> int:
@@ -139,69 +139,69 @@ class _State:
         if not isinstance(stage, Integral) or not 0 <= stage < self.costs.n:
             raise CkptError(f"action {number} ({action}): there is no such stage in a chain of {self.costs.n}")
         if stage > self.frontier:
-            raise CkptError(f"action {number} ({action}): stage {stage} was reversed already")
+            raise CkptError(f"action {number} ({action}): stage {stage} has already been reversed")
         problem = {RESTORE: self._restore, BACKWARD: self._cannot_reverse}.get(kind, self._cannot_run)(stage)
         if problem:
             raise CkptError(f"action {number} ({action}): {problem}")
         if kind == RESTORE:
-            return self.kept + self.gradient
+            return self.saved + self.gradient
         return self._backward(stage) if kind == BACKWARD else self._forward(kind, stage)
 
     def _restore(self, stage: int) -> str:
         if stage not in self.inputs:
-            return f"the input of stage {stage} was not kept"
+            return f"the input of stage {stage} was not saved"
         self.current = stage
         return ""
 
     def _cannot_run(self, stage: int) -> str:
         if self.current == stage:
-            return "" if stage not in self.contents else f"stage {stage} keeps everything already"
+            return "" if stage not in self.contents else f"stage {stage} has already saved everything"
         now = "no value is current" if self.current is None else f"the current value is the input of {self.current}"
-        return f"{now}: restore the input of stage {stage} first"
+        return f"{now}. Restore the input of stage {stage} first"
 
     def _cannot_reverse(self, stage: int) -> str:
         if stage != self.frontier:
             return f"stage {self.frontier} must be reversed first"
-        return "" if stage in self.contents else f"nothing was kept of stage {stage}: run it with {KEEP_ALL!r} first"
+        return "" if stage in self.contents else f"stage {stage} has not saved anything. Run it with {SAVE_ALL!r} first"
 
     def _forward(self, kind: str, stage: int) -> int:
         c = self.costs
         mine = 0 if self._is_held(stage) else c.x[stage]  # the current input, if only this step holds it
-        out, tmp = (c.xbar[stage], c.atmp[stage]) if kind == KEEP_ALL else (c.x[stage + 1], c.ftmp[stage])
-        alive = self.kept + mine + out + self.gradient + tmp
-        if kind == KEEP_ALL:
-            self._keep_all(stage)
-        elif kind == KEEP_INPUT:
+        out, tmp = (c.xbar[stage], c.atmp[stage]) if kind == SAVE_ALL else (c.x[stage + 1], c.ftmp[stage])
+        alive = self.saved + mine + out + self.gradient + tmp
+        if kind == SAVE_ALL:
+            self._save_all(stage)
+        elif kind == SAVE_INPUT:
             self._own(stage)
         self.current = stage + 1
         return alive
 
-    def _keep_all(self, stage: int) -> None:
+    def _save_all(self, stage: int) -> None:
         if self.costs.saves_x[stage]:
             self._own(stage)
         else:
             self._disown(stage)
         self.inputs.add(stage)
         self.contents.add(stage)
-        self.kept += self._content(stage)
+        self.saved += self._content(stage)
         if stage < self.frontier:  # a stage that will read it
             self._own(stage + 1)
 
     def _content(self, stage: int) -> int:
-        """Bytes that stay until the stage is reversed: without its output, if it does not itself save that."""
+        """Bytes that stay in use until the stage is reversed; without its output if the stage does not save that."""
         c = self.costs
         return c.xbar[stage] - (0 if c.saves_y[stage] else c.x[stage + 1])
 
     def _own(self, value: int) -> None:
         if not self._is_held(value):
             self.owned.add(value)
-            self.kept += self.costs.x[value]
+            self.saved += self.costs.x[value]
         self.inputs.add(value)
 
     def _disown(self, value: int) -> None:
         if value in self.owned:
             self.owned.remove(value)
-            self.kept -= self.costs.x[value]
+            self.saved -= self.costs.x[value]
 
     def _is_held(self, value: int) -> bool:
         inside = value - 1 in self.contents and self.costs.saves_y[value - 1]
@@ -209,10 +209,10 @@ class _State:
 
     def _backward(self, stage: int) -> int:
         c = self.costs
-        alive = self.kept + c.dx[stage + 1] + c.btmp[stage]
+        alive = self.saved + c.dx[stage + 1] + c.btmp[stage]
         self.contents.remove(stage)
         self.inputs.discard(stage)
-        self.kept -= self._content(stage)
+        self.saved -= self._content(stage)
         self._disown(stage)
         self.gradient = c.dx[stage]
         self.current, self.frontier = None, stage - 1

@@ -14,13 +14,13 @@ import torch.nn.functional as F
 from ckptlib.commands.fit import fit_model
 from ckptlib.cuda.gpus import at_release, capacity
 from ckptlib.errors import CkptError
-from ckptlib.fitting.block_costs import BLOCKS, optimizer
 from ckptlib.fitting.equal_blocks import BlockChain, EqualBlocks
 from ckptlib.fitting.fit import fit, fits
 from ckptlib.fitting.largest_batch import STRATEGIES, Question
 from ckptlib.fitting.other_batch import batch_to_run, replayed
-from ckptlib.fitting.training_runs import RULES, Setting, forward_backward, simulated, training_step
-from ckptlib.fitting.windows import parts
+from ckptlib.fitting.peak_windows import parts
+from ckptlib.fitting.three_block_run import BLOCKS, optimizer
+from ckptlib.fitting.transformer_runs import RULES, Setting, forward_backward, simulated, training_step
 from ckptlib.models import formulas
 from ckptlib.models.configs import GPT2_XL, GPT2_XL_SWIGLU, LLAMA3_8B, Config, LlamaConfig
 from ckptlib.models.transformer import build
@@ -166,9 +166,9 @@ def test_the_bound_that_saves_planning_is_one():
     at = Setting(SMALL, 8, "fp32", False, A100)
     for kind in ("none", "selective"):
         chain = BlockChain(at, kind)
-        for need in (chain.all_kept(), chain.each_again()):
+        for need in (chain.all_saved(), chain.each_again()):
             assert chain.fastest_possible(need.nbytes) <= need.extra
-        assert chain.fastest_possible(chain.all_kept().nbytes) == chain.all_kept().extra
+        assert chain.fastest_possible(chain.all_saved().nbytes) == chain.all_saved().extra
         assert chain.fastest_possible(0) == pytest.approx(chain.each_again().extra)
 
 
@@ -230,7 +230,7 @@ def test_a_step_trains(monkeypatch):
         torch.manual_seed(0)
         built = []
         monkeypatch.setattr(
-            "ckptlib.fitting.training_runs.build", lambda *args, built=built: built.append(build(*args)) or built[0]
+            "ckptlib.fitting.transformer_runs.build", lambda *args, built=built: built.append(build(*args)) or built[0]
         )
         step = training_step(Setting(SMALL_LLAMA, 2, precision, False, A100))
         before = built[0].head.weight.detach().double().clone()

@@ -29,7 +29,7 @@ def classics(n: int) -> dict[str, Schedule]:
         "recompute_all": recompute_all(n),
         "sqrt": sqrt(n),
         "periodic": periodic(n, k),
-        "periodic, chunk not kept": periodic(n, k, keep_chunk=False),
+        "periodic, chunk not saved": periodic(n, k, save_chunk=False),
         "revolve 2": revolve(n, 2),
         "revolve 4": revolve(n, 4),
     }
@@ -104,7 +104,7 @@ def schedules(n: int) -> list[Schedule]:
     costs = equal_stages(n)
     low, high = smallest_budget(costs), store_all(n).cost(costs).peak
     budgets = [low + 2, (low + high) // 2, *([low] if n <= 16 else [])]  # the lowest repeats about n²/2 forwards
-    found = [store_all(n), recompute_all(n), sqrt(n), periodic(n, k), periodic(n, min(2 * k, n), keep_chunk=False)]
+    found = [store_all(n), recompute_all(n), sqrt(n), periodic(n, k), periodic(n, min(2 * k, n), save_chunk=False)]
     found += [revolve(n, slots), revolve(n, 2 * slots), *(optimal(costs, min(budget, high)) for budget in budgets)]
     return list(dict.fromkeys(found))  # each once
 
@@ -285,17 +285,17 @@ def test_nothing_outlives_the_step():
 
 # ---- what is refused ------------------------------------------------------------------------------------------------
 def test_a_wrong_number_of_layers():
-    with pytest.raises(CkptError, match="3 layers for a schedule of 4 stages"):
+    with pytest.raises(CkptError, match="there are 3 layers, but the schedule has 4 stages"):
         execute(store_all(4), [torch.sin] * 3, torch.ones(2))
 
 
 def test_an_input_that_is_no_tensor():
-    with pytest.raises(CkptError, match="x is a list, expected a tensor"):
+    with pytest.raises(CkptError, match="x is a list, but the chain"):
         execute(store_all(1), [torch.sin], [1.0])
 
 
 def test_a_stage_that_returns_two_tensors():
-    with pytest.raises(CkptError, match="stage 1 returned a tuple, expected one tensor"):
+    with pytest.raises(CkptError, match="stage 1 returned a tuple, but in a chain each stage passes one tensor"):
         execute(store_all(2), [torch.sin, lambda x: (x, x)], torch.ones(2, requires_grad=True))
 
 
@@ -357,11 +357,11 @@ def test_a_stage_that_overwrites_what_it_saved():
 
 
 @pytest.mark.parametrize("n", [3, 4, 9])  # with one chunk to recompute, and with more
-@pytest.mark.parametrize("name", ["recompute_all", "sqrt", "periodic", "periodic, chunk not kept", "revolve 2"])
+@pytest.mark.parametrize("name", ["recompute_all", "sqrt", "periodic", "periodic, chunk not saved", "revolve 2"])
 def test_a_second_backward(name, n):
     loss = execute(classics(n)[name], [torch.sin] * n, torch.ones(2, requires_grad=True)).sum()
     loss.backward(retain_graph=True)
-    with pytest.raises(CkptError, match="was reversed already: a schedule runs backward once"):
+    with pytest.raises(CkptError, match="has already been reversed, and a schedule can run backward only once"):
         loss.backward()
 
 
@@ -380,7 +380,7 @@ def test_a_stage_that_is_not_the_same_twice():
         return x.sin() if len(calls) == 1 else x.sin().sin()
 
     loss = execute(recompute_all(2), [fickle, torch.sin], torch.ones(2, requires_grad=True)).sum()
-    with pytest.raises(CkptError, match="stage 0 saved 1 tensors at first and 2 when it ran again"):
+    with pytest.raises(CkptError, match="stage 0 saved 1 tensors in its first run and 2 when it ran again"):
         loss.backward()
 
 
@@ -396,7 +396,7 @@ def test_saved_tensors_are_read_once():
             return dy * (ctx.saved_tensors[0] + ctx.saved_tensors[0])
 
     loss = execute(recompute_all(2), [Twice.apply, torch.sin], torch.ones(2, requires_grad=True)).sum()
-    with pytest.raises(CkptError, match="asked twice for a tensor it saved"):
+    with pytest.raises(CkptError, match="read the same saved tensor twice"):
         loss.backward()
 
 

@@ -8,12 +8,12 @@ from torch.utils.checkpoint import checkpoint
 
 from ckptlib.cuda.gpus import preset
 from ckptlib.errors import CkptError
+from ckptlib.planning.budget_search import WholeStep
 from ckptlib.planning.known_schedules import periodic, recompute_all, revolve, sequential, sqrt, store_all
 from ckptlib.planning.nested_checkpoints import brackets, nested_calls
 from ckptlib.planning.schedule import Schedule
-from ckptlib.planning.whole_step import WholeStep
 from ckptlib.remember.measurement import measure
-from ckptlib.remember.training_step import Training
+from ckptlib.remember.user_models import Training
 
 
 def run(calls, blocks, x):
@@ -91,13 +91,13 @@ def test_by_hand():
     "again",
     [
         # The input of 1 is kept when 0 runs again for the sake of 2, and used after that: torch has dropped it by then.
-        "restore 0, keep input 0, keep input 1, keep all 2, backward 2, restore 0, keep all 0, keep all 1, backward 1",
+        "restore 0, save input 0, save input 1, save all 2, backward 2, restore 0, save all 0, save all 1, backward 1",
         # Forward without a checkpoint: the chain's input is always there.
-        "restore 0, forward 0, forward 1, keep all 2, backward 2, restore 0, keep all 0, keep all 1, backward 1",
+        "restore 0, forward 0, forward 1, save all 2, backward 2, restore 0, save all 0, save all 1, backward 1",
     ],
 )
 def test_a_schedule_that_is_no_nesting_is_told(again):
-    text = f"keep input 0, forward 1, forward 2, keep all 3, backward 3, {again}, backward 0"
+    text = f"save input 0, forward 1, forward 2, save all 3, backward 3, {again}, backward 0"
     actions = [(kind, int(stage)) for kind, stage in (action.rsplit(" ", 1) for action in text.split(", "))]
-    with pytest.raises(CkptError, match="no nesting of checkpoints does what this schedule does.*use ck.execute"):
+    with pytest.raises(CkptError, match="nested checkpoints cannot do what this schedule does.*Use ck.execute"):
         nested_calls(Schedule(4, actions))

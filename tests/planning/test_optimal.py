@@ -103,8 +103,8 @@ def chains(draw, shortest: int = 1, longest: int = 7, frees: bool = False) -> Co
     xbar = [a + b for a, b in zip(x[1:], draw(lists(14, n)), strict=True)]
     dx = draw(st.none() | lists(9, n + 1).map(lambda sizes: [min(a, b) for a, b in zip(sizes, x, strict=True)]))
     tmp = {name: draw(st.none() | lists(5, n)) for name in ("ftmp", "btmp", "atmp")}
-    truths = st.lists(st.booleans(), min_size=n, max_size=n)
-    saves = {"saves_x": draw(truths), "saves_y": draw(truths)} if frees else {}
+    booleans = st.lists(st.booleans(), min_size=n, max_size=n)
+    saves = {"saves_x": draw(booleans), "saves_y": draw(booleans)} if frees else {}
     return Costs(draw(lists(9, n)), draw(lists(9, n)), x, xbar, dx, **tmp, **saves, dy_at_start=draw(st.booleans()))
 
 

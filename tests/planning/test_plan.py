@@ -13,7 +13,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import checkpoint_sequential
 
 from ckptlib.errors import CkptError
-from ckptlib.planning.apply import ScheduledModel
+from ckptlib.planning.budget_search import NoPlanFits
 from ckptlib.planning.chains import find_chain
 from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
@@ -22,7 +22,7 @@ from ckptlib.planning.optimal import BudgetTooSmall, optimal, pareto, smallest_b
 from ckptlib.planning.plan import plan
 from ckptlib.planning.profile import profile_chain
 from ckptlib.planning.schedule import Schedule
-from ckptlib.planning.whole_step import NoPlanFits
+from ckptlib.planning.scheduled_model import ScheduledModel
 from ckptlib.remember.measurement import measure
 
 
@@ -459,7 +459,7 @@ def test_blocks_in_another_order_and_with_arguments_of_their_own_are_a_chain(kin
 def test_a_budget_that_cannot_be_met_names_the_smallest_that_can():
     model, x = mlp()
     costs = profile_chain(model, x)
-    with pytest.raises(BudgetTooSmall, match="the smallest budget is") as caught:
+    with pytest.raises(BudgetTooSmall, match="It needs at least") as caught:
         plan_chain(model, x, 1000, costs)
     assert plan_chain(model, x, caught.value.smallest, costs).peak == caught.value.smallest
 
@@ -504,12 +504,12 @@ class Scaled(Backwards):
     ("model", "message"),
     [
         (Cycle(), "did not run once each, in order"),
-        (Skip(), "block 1 of layers does not receive what block 0 returned"),
+        (Skip(), "block 1 of layers does not receive the output of block 0"),
         (nn.Linear(4, 4), "Linear has no ModuleList or Sequential of blocks"),
         ([], "at least one module or function"),
         ([torch.sin, 3], "at least one module or function"),
         ("model", "got a str, expected nn.Sequential"),
-        ([lambda x: (x, x)], "returned a tuple, expected one tensor"),
+        ([lambda x: (x, x)], "returned a tuple, but in a chain each stage passes one tensor"),
     ],
 )
 def test_what_is_no_chain_is_refused(model, message):
@@ -531,10 +531,10 @@ class Shuffled(Row):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"order": [0, 1]}, "blocks.2 was not called, but blocks.1 before it was.*early exit"),
+        ({"order": [0, 1]}, "blocks.2 was not called, although the block before it, blocks.1, was.*early exit"),
         ({"order": [0, 1, 3, 4, 5]}, "blocks.3 was called where blocks.2 was due.*layer drop"),
         ({"order": [0, 1, 1, 2, 3, 4, 5]}, "blocks.1 was called where blocks.2 was due"),
-        ({"order": [0, 1, 2, 3, 4, 5, 0]}, "blocks.0 was called where none of the row was due"),
+        ({"order": [0, 1, 2, 3, 4, 5, 0]}, "blocks.0 was called where no further block was due"),
         ({"between": torch.sin}, "blocks.1 was not given what blocks.0 returned"),
         ({"between": lambda x: x.mul_(2)}, "blocks.1 was not given what blocks.0 returned"),
     ],
@@ -624,7 +624,7 @@ def test_a_backward_in_the_middle_of_the_row_is_refused():
     model, x = Shuffled(), torch.randn(8, 16)
     module = ScheduledModel(model, find_chain(model, x), recompute_all(6))
     model.between = lambda x: (x.sum().backward(), x)[1]
-    with pytest.raises(CkptError, match="backward began when 1 of 6 stages had run"):
+    with pytest.raises(CkptError, match="backward began after 1 of 6 stages"):
         module(x)
 
 
@@ -638,7 +638,7 @@ def test_a_stage_that_works_in_place_is_named():
 @pytest.mark.parametrize("budget", ["2GB", float("nan")])
 def test_a_budget_that_is_no_number_is_refused_before_anything_runs(budget):
     ran = []
-    with pytest.raises(CkptError, match=r"the budget is .*, expected a number of bytes: 2 \* 10\*\*9 for 2 GB"):
+    with pytest.raises(CkptError, match=r"the budget is .*, expected a number of bytes, such as 2 \* 10\*\*9 for 2 GB"):
         plan([lambda x: ran.append(x) or x.sin()], torch.ones(2, requires_grad=True), budget)
     assert not ran
 
@@ -718,7 +718,7 @@ def test_plans_to_choose_from_get_faster_and_need_more():
     assert len(found) > 2 and peaks == sorted(peaks) and extras == sorted(extras, reverse=True) and extras[-1] == 0
     for peak, extra in zip(peaks[::2], extras[::2], strict=True):
         assert plan(normed, budget=peak, fake=True).extra <= extra
-    with pytest.raises(NoPlanFits, match="the most frugal one was measured to need") as caught:
+    with pytest.raises(NoPlanFits, match="The smallest one needs") as caught:
         plan(normed, budget=peaks[0] // 2, fake=True)
     assert caught.value.smallest <= peaks[0]
 
@@ -734,7 +734,10 @@ class Remembers(nn.Linear):
     [
         ((normed, torch.ones(2), 1000), r"but the function returns the inputs with its model. Name the budget"),
         ((nn.Linear(2, 2), None, 1000), "plan needs the inputs that the model is called with"),
-        (("gpt2", torch.ones(2), 1000), "model is a str, expected an nn.Module, a list of stages, or a function"),
+        (
+            ("gpt2", torch.ones(2), 1000),
+            "model is a str, but plan expects an nn.Module, a list of stages, or",
+        ),
         ((lambda: lambda: None, None, 1000), "returned a function, which can be measured but not looked into"),
     ],
 )
@@ -746,5 +749,5 @@ def test_what_cannot_be_planned_is_told(arguments, message):
 def test_a_model_that_cannot_be_copied_is_told():
     model, x = nn.Sequential(Remembers(4, 4), Remembers(4, 4)), torch.ones(2, 4)
     model(x)
-    with pytest.raises(CkptError, match="cannot be copied: .* Hand in a function that builds it instead"):
+    with pytest.raises(CkptError, match="cannot be copied: .* Pass a function that builds the model instead"):
         plan(model, x, 10**9)

@@ -33,7 +33,7 @@ def test_chens_peak_is_k_plus_n_over_k_and_least_at_the_root(n, least):
 @pytest.mark.parametrize("k", [1, 2, 4, 8, 16])
 def test_the_other_reading_of_k_checkpoints_is_quadratic_within_each_chunk(k):
     m = 16 // k
-    cost = periodic(16, k, keep_chunk=False).cost()
+    cost = periodic(16, k, save_chunk=False).cost()
     assert cost.forwards == (16 - m) + k * m * (m + 1) // 2
     assert cost.peak == min(k + m, k + 2)
 
@@ -92,17 +92,17 @@ def test_revolve_has_as_many_slots_as_one_likes(n, slots):
     [
         (1, [], "ends before the backward of stage 0"),
         (1, [("forwards", 0)], "action 0 is 'forwards', expected one of"),
-        (1, [("keep all", 1)], r"action 0 \(keep all 1\): there is no such stage in a chain of 1"),
-        (2, [("keep all", 1)], "the current value is the input of 0: restore the input of stage 1 first"),
-        (1, [("keep all", 0), ("restore", 0), ("keep all", 0)], r"action 2 .*stage 0 keeps everything already"),
+        (1, [("save all", 1)], r"action 0 \(save all 1\): there is no such stage in a chain of 1"),
+        (2, [("save all", 1)], "the current value is the input of 0. Restore the input of stage 1 first"),
+        (1, [("save all", 0), ("restore", 0), ("save all", 0)], r"action 2 .*stage 0 has already saved everything"),
         (2, [("forward", 0), ("forward", 1), ("restore", 1)], r"action 2 \(restore 1\): the input of stage 1 was not"),
-        (2, [("keep all", 0), ("backward", 0)], r"action 1 \(backward 0\): stage 1 must be reversed first"),
-        (1, [("forward", 0), ("backward", 0)], "nothing was kept of stage 0: run it with 'keep all' first"),
-        (1, [("keep all", 0), ("backward", 0), ("restore", 0)], r"action 2 .*stage 0 was reversed already"),
+        (2, [("save all", 0), ("backward", 0)], r"action 1 \(backward 0\): stage 1 must be reversed first"),
+        (1, [("forward", 0), ("backward", 0)], "stage 0 has not saved anything. Run it with 'save all' first"),
+        (1, [("save all", 0), ("backward", 0), ("restore", 0)], r"action 2 .*stage 0 has already been reversed"),
         (
             2,
-            [("keep input", 0), ("keep all", 1), ("backward", 1), ("keep all", 0)],
-            "no value is current: restore the input of stage 0 first",
+            [("save input", 0), ("save all", 1), ("backward", 1), ("save all", 0)],
+            "no value is current. Restore the input of stage 0 first",
         ),
         (0, [], "a chain has at least one stage"),
     ],
@@ -138,7 +138,7 @@ def test_bad_costs_are_refused(change, message):
 
 
 def test_costs_of_another_length_are_refused():
-    with pytest.raises(CkptError, match="the costs are of 3 stages, the schedule of 2"):
+    with pytest.raises(CkptError, match="costs has 3 stages, but the schedule has 2"):
         store_all(2).cost(Costs.unit(3))
 
 

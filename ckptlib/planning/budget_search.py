@@ -1,4 +1,4 @@
-"""Which plan keeps a whole training step within a budget? Plan the chain for every budget, measure steps, bisect."""
+"""Which plan keeps a whole training step within a budget? Plan the chain for many budgets, measure steps, bisect."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from ..cuda.allocator import CUDA_RULES, AllocatorRules
 from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import Gpu
+from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..recompute.op_costs import Flops
 from ..remember.measurement import SIMULATED, Measurement, measure
-from ..remember.training_step import Training
+from ..remember.user_models import Moved, Training
 from ..torch_internals import FakeTensorMode
-from .apply import apply_schedule
 from .chains import Chain, find_chain
 from .costs import Costs
 from .known_schedules import store_all
@@ -29,20 +30,21 @@ from .optimal import LEVELS, WORK, optimal, smallest_budget
 from .optimal_table import BudgetTable
 from .profile import profile_stages
 from .schedule import Schedule
+from .scheduled_model import apply_schedule
 
-PLANS = 64  # to choose from, at most: bisection measures seven of them
-OFFERS = 6  # plans that are run and shown to somebody who names no budget
+PLANS = 64  # the most plans to choose from, because bisection measures seven of them
+OFFERS = 6  # plans that are run and shown if no budget is named
 
 
 class Found(NamedTuple):
-    """A schedule of the chain, None for the model as it is, and the step that was run by it."""
+    """A schedule of the chain, or None for the unchanged model, and the measured step."""
 
     schedule: Schedule | None
     measured: Measurement
 
     @property
     def plan(self) -> Schedule:
-        """The schedule, where the step was run by one."""
+        """The schedule, if the step was run by one."""
         assert self.schedule is not None
         return self.schedule
 
@@ -52,10 +54,10 @@ class Found(NamedTuple):
 
 
 class NoPlanFits(CkptError):
-    """Even the plan that needs the least needs `smallest` bytes."""
+    """No plan fits. The plan that needs the least memory needs `smallest` bytes."""
 
     def __init__(self, budget: float, smallest: int):
-        text = f"no plan of this step fits in {budget:,} bytes: the most frugal one was measured to need {smallest:,}"
+        text = f"no plan for this step fits in {budget:,} bytes. The smallest one needs {smallest:,} bytes, as measured"
         super().__init__(text)
         self.budget, self.smallest = budget, smallest
 
@@ -66,8 +68,11 @@ def own_update(training: Training) -> Callable[[], object]:
 
 @dataclass
 class WholeStep:
-    """Every run builds the model again, by `build`, so that it can be fake. `update` makes the optimizer's part of the
-    step: by default, that of the optimizer that was handed in, if there is one. `tick` is called after each run."""
+    """A training step that can be measured with and without a schedule.
+
+    Every run calls `build` for a new model, so that the model can be fake. `update` returns the optimizer's part of the
+    step, by default the step of the optimizer that was passed in, if any. `tick` is called after each run.
+    """
 
     build: Callable[[], Training]
     device: str
@@ -79,9 +84,9 @@ class WholeStep:
     seen: dict[Schedule | None, Found] = field(default_factory=dict)
 
     def run(self, schedule: Schedule | None = None) -> Found:
-        """The step, measured: by the schedule, or as the model itself does it."""
+        """Measure the step, run by the schedule or, without one, as the model runs it."""
         if schedule not in self.seen:
-            chain = self.chain if schedule else None  # found by a run of its own, before the one that is measured
+            chain = self.chain if schedule else None  # found in a separate run before the measured one
 
             def setup() -> Callable[[], None]:
                 training = self.build()
@@ -102,7 +107,7 @@ class WholeStep:
 
     @cached_property
     def _looked_at(self) -> tuple[Chain, int]:
-        """The chain, and the FLOPs of a plain step. The chain's blocks are of a model that is gone with it."""
+        """The chain, and the FLOPs of a plain step. The chain's blocks belong to a model that is used only here."""
         with self._as_measured():
             training = self.build()
             chain = find_chain(training.model, training.inputs)
@@ -113,17 +118,17 @@ class WholeStep:
 
     @cached_property
     def costs(self) -> Costs:
-        """Of the chain's stages."""
-        chain = self.chain
-        with self._as_measured():
+        """The costs of the chain's stages."""
+        with self._as_measured(), self._on_accelerator(self.chain) as chain:
             return profile_stages(chain, flops=self.unit == "FLOPs")
 
     @cached_property
     def _with_the_rest(self) -> Costs:
-        """The chain's costs and, as one stage more, what comes after it and is never run again: a head, the loss.
+        """The chain's costs, plus one more stage for everything after the chain, such as a head and the loss.
 
-        Gradients of parameters come with a stage's backward and stay: they count as part of the gradient that travels
-        back. What the last stage needs was measured. If all times are 0, each forward counts as 1.
+        That stage is never recomputed, and its memory was measured. The gradients of parameters appear in a stage's
+        backward and stay in memory, so they are counted with the gradient that flows back through the chain. If all
+        times are 0, each forward counts as 1.
         """
         c, (need, stays) = self.costs.timed, self._after_the_chain()
         own = [sum(p.nbytes for p in parameters(block) if p.requires_grad) for block in self.chain.blocks]
@@ -135,7 +140,7 @@ class WholeStep:
         return Costs(**more_of, **saves, dx=dx, dy_at_start=False)
 
     def _after_the_chain(self) -> tuple[int, int]:
-        """(bytes that the plain step needs between the chain's forward and its backward, those of them that stay)."""
+        """(bytes needed between the chain's forward and its backward, the part of them that stays), in a plain step."""
         measured, last = self.run().measured, self.chain.names[-1]
         line, ops = measured.timeline, measured.trace.ops
         where = [f"{ops[change.op].module}." if change.op >= 0 else "" for change in line.changes]
@@ -151,15 +156,15 @@ class WholeStep:
 
     @cached_property
     def frugal(self) -> Schedule:
-        """The plan that needs the least, if it needs what the costs say."""
+        """The plan that needs the least memory, according to the costs."""
         costs = self._with_the_rest
         return self._of_the_chain(optimal(costs, smallest_budget(costs)))
 
     @cached_property
     def plans(self) -> list[Schedule]:
-        """From the most frugal on, each faster than the one before and, by the costs, in need of more memory.
+        """Plans in order, starting with the one that needs the least memory. Each next one is faster and needs more.
 
-        All are from one table, whatever budget they are wanted for. It rounds sizes up, and that does not matter: what
+        All come from one table, for any budget. The table rounds sizes up, which does no harm, because the memory that
         a plan really needs is measured.
         """
         costs = self._with_the_rest
@@ -173,20 +178,32 @@ class WholeStep:
         return [self.frugal, *(self._of_the_chain(table.schedule(level)) for level in some)]
 
     def _of_the_chain(self, schedule: Schedule) -> Schedule:
-        """Without the stage for the rest, which takes no time."""
+        """The schedule without the additional stage, which takes no time."""
         return Schedule(self.costs.n, [action for action in schedule.actions if action.stage < self.costs.n])
 
     @contextmanager
     def _as_measured(self) -> Iterator[None]:
-        """The ops of the device, on fake tensors if they are wanted, but no record of them."""
+        """Use the ops of the device, and fake tensors if asked for, without recording anything."""
         fake = FakeTensorMode(allow_non_fake_inputs=True) if self.fake else nullcontext()
         with as_cuda(self.gpu) if self.device == SIMULATED else nullcontext(), fake:
             yield
 
+    @contextmanager
+    def _on_accelerator(self, chain: Chain) -> Iterator[Chain]:
+        """The chain, moved to the device if that is one, and afterwards back, so that no step is measured beside it."""
+        if self.device in ("cpu", SIMULATED):
+            yield chain
+            return
+        there = torch.device("cuda" if phantom.is_phantom(self.device) else self.device)
+        try:
+            yield Chain(*Moved(there)((chain.blocks, chain.x, chain.paths, chain.besides)))
+        finally:
+            Moved(torch.device("cpu"))(chain.blocks)
+
     @property
     def unit(self) -> str:
-        """Of time: FLOPs where the clock of this machine tells nothing."""
-        return "FLOPs" if self.fake or self.device == SIMULATED else "s"
+        """The unit of time. It is FLOPs if the clock of this machine says nothing about the device."""
+        return "FLOPs" if self.fake or self.device == SIMULATED or phantom.running() else "s"
 
     @property
     def chain(self) -> Chain:
@@ -194,50 +211,50 @@ class WholeStep:
 
     @property
     def flops(self) -> int:
-        """Of a step that recomputes nothing."""
+        """The FLOPs of a step that recomputes nothing."""
         return self._looked_at[1]
 
     def extra(self, schedule: Schedule) -> float:
-        """What is run again: seconds as a fraction of the chain's, or FLOPs as a fraction of the whole step's."""
+        """The recomputed work, as a fraction of the chain's seconds or of the whole step's FLOPs."""
         plain = sum(self.costs.ftime) + sum(self.costs.btime)
         again = schedule.cost(self.costs).time - plain
         whole = max(self.flops, plain) if self.unit == "FLOPs" else plain
         return again / whole if whole else 0.0
 
     @cached_property
-    def all_kept(self) -> Found:
+    def all_saved(self) -> Found:
         return Found(store_all(self.costs.n), self.run().measured)
 
     @cached_property
     def least(self) -> Found:
-        """The step by the plan that needs the least."""
+        """The step, run by the plan that needs the least memory."""
         return self.run(self.frugal)
 
     def within(self, nbytes: float) -> Found:
-        """The fastest plan found whose whole step needs at most so many bytes.
+        """The fastest plan found whose whole step needs at most `nbytes` bytes.
 
-        Memory is planned for the chain and what comes after it, and measured of the step. One need not grow with the
-        other; but bisection starts from the same plan whatever the budget, and a larger budget never makes it turn to
-        slower plans where a smaller one did not. So more memory never gives a slower plan.
+        The plans are ordered by their planned memory, but what counts is the measured memory of the step, which need
+        not have the same order. Still, a larger budget never gives a slower plan, because bisection starts from the
+        same plan for every budget and turns to slower plans only if a plan does not fit.
         """
-        if self.all_kept.peak <= nbytes:
-            return self.all_kept
+        if self.all_saved.peak <= nbytes:
+            return self.all_saved
         fit = bisect_right(self.plans, nbytes, key=lambda plan: self.run(plan).peak)
         if not fit:
             raise NoPlanFits(nbytes, min(found.peak for found in self.seen.values()))
         return self.run(self.plans[fit - 1])
 
     def offers(self) -> list[Found]:
-        """Some plans, from the most frugal one to none, each of which was run and is faster than those before it."""
+        """Some plans, from the one that needs the least memory to none. Each was run, and is faster than the last."""
         peaks = {plan: plan.cost(self.costs).peak for plan in self.plans}
-        low, high = min(peaks.values()), self.all_kept.plan.cost(self.costs).peak
+        low, high = min(peaks.values()), self.all_saved.plan.cost(self.costs).peak
         marks = [low + (high - low) * i // (OFFERS - 1) for i in range(OFFERS - 1)]
         fastest = [[plan for plan in self.plans if peaks[plan] <= mark][-1] for mark in marks]
 
         def time(found: Found) -> float:
             return found.plan.cost(self.costs.timed).time
 
-        found = sorted([*map(self.run, fastest), self.all_kept], key=lambda one: (one.peak, time(one)))
+        found = sorted([*map(self.run, fastest), self.all_saved], key=lambda one: (one.peak, time(one)))
         best = accumulate(map(time, found), min, initial=inf)
         return [one for one, before in zip(found, best, strict=False) if time(one) < before]
 

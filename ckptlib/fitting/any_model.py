@@ -19,20 +19,20 @@ from torch import Tensor, nn
 from ..cuda.gpus import Gpu
 from ..cuda.simulate import simulate
 from ..errors import CkptError
+from ..planning.budget_search import Found, NoPlanFits, WholeStep
 from ..planning.chains import Chain
 from ..planning.costs import Costs
 from ..planning.known_schedules import recompute_each, store_all
 from ..planning.schedule import Schedule
-from ..planning.whole_step import Found, NoPlanFits, WholeStep
 from ..remember.measurement import SIMULATED, Measurement
-from ..remember.training_step import Training, call_of, training_of
+from ..remember.user_models import Training, call_of, training_of
 from ..torch_internals import tree_map
 from ..tracing.storages import tensors_in
 from .answers import Fit, Need
 from .largest_batch import Steps
 from .other_batch import rewritten
-from .training_runs import RULES, adamw
-from .windows import parts
+from .peak_windows import parts
+from .transformer_runs import RULES, adamw
 
 AS_BUILT = "as built"
 BATCH = "batch"  # the parameter of the function that builds the model
@@ -54,10 +54,10 @@ class WholeSteps(Steps):
         self.rewritten_at: dict[int, WholeStep] = {}
         self.rewrites = True
         _refuse_without_batch(build, name)
-        self._run(1).run()  # whatever is wrong with the model shows here
+        self._run(1).run()  # any mistake in the model shows here
 
     def possible(self, strategies: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Without a chain there is nothing to recompute: say so, and answer the rest."""
+        """Without a chain nothing can be recomputed. The answer says so, and contains the rest."""
         if strategies == ("none",):
             return strategies, ()
         try:
@@ -134,7 +134,7 @@ class WholeSteps(Steps):
 
     @cached_property
     def prime(self) -> int:
-        """The batch that is run: a prime that divides none of the model's sizes."""
+        """The batch that is run is a prime that divides none of the model's sizes."""
         training = self._training(1)
         own = [*training.model.parameters(), *training.model.buffers(), *tensors_in(list(call_of(training.inputs)))]
         sizes = {n for t in own for n in t.shape}
@@ -222,7 +222,7 @@ def _parts(measured: Measurement) -> dict[str, int]:
 
 
 def _window(measured: Measurement) -> str:
-    """When the step is fullest: the phase, and the module that is at work."""
+    """The moment when the step needs the most memory, named by its phase and the running module."""
     moment = measured.timeline.peak_moment
     if moment < 0:
         return "state before the step"

@@ -1,4 +1,4 @@
-"""When is a step fullest, and of what? Its windows (forward of a block, the head, ...), and bytes by purpose."""
+"""When does a step need the most memory, and for what? Its windows (forward of a block, the head, ...), in bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..models.configs import Config
 from ..tracing.events import Op
 from ..tracing.timeline import Timeline
 
-# Gradients of activations, and what one kernel or update needs for a moment, are work space.
+# Gradients of activations, and the memory that a kernel or an update needs briefly, are work space.
 PART_OF = {
     "parameter": "parameters",
     "gradient": "gradients",
@@ -27,7 +27,7 @@ Parts = dict[str, int]
 
 @dataclass
 class Window:
-    """A part of the step: its first moment, bytes in use before and at the end, and the fullest moment."""
+    """A part of the step, with its first moment, the bytes in use before it and at its end, and its peak."""
 
     first: int
     start: int
@@ -39,7 +39,7 @@ class Window:
 def windows(line: Timeline, ops: Sequence[Op], layers: int) -> dict[str, Window]:
     """embedding, forward 0, ... head, head's backward, backward n-1, ... 0, embedding's backward.
 
-    What backward recomputes of a block belongs to that block's backward.
+    Recomputing a block counts as part of that block's backward.
     """
     found: dict[str, Window] = {}
     name, total = "embedding", line.total(-1)
@@ -61,13 +61,13 @@ def windows(line: Timeline, ops: Sequence[Op], layers: int) -> dict[str, Window]
 
 
 def parts(line: Timeline, moment: int, config: Config | None = None) -> Parts:
-    """What memory is used for at a moment, in bytes. Without a config, nobody knows which of it are logits."""
+    """The bytes in use at a moment, by purpose. Without a config, nobody knows which of it are logits."""
     sums = Counter(dict.fromkeys(PARTS, 0))
     for change in line.alive(moment):
         owner = change.owner
         part = PART_OF[owner.category]
         if owner.category == "parameter" and not owner.name:
-            part = "optimizer"  # the master weights: no module's own
+            part = "optimizer"  # the master weights, which belong to no module
         if config and owner.category in ("activation", "temporary") and owner.shape[-1:] == (config.vocabulary,):
             part = "logits and loss"
         sums[part] += change.nbytes

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from ckptlib.cuda.gpus import preset
+from ckptlib.planning.budget_search import Found, NoPlanFits, WholeStep
 from ckptlib.planning.known_schedules import revolve, store_all
-from ckptlib.planning.whole_step import Found, NoPlanFits, WholeStep
-from ckptlib.remember.training_step import Training
+from ckptlib.remember.user_models import Training
 
 MB = 10**6
 
@@ -29,7 +29,7 @@ def whole():
 @pytest.mark.slow
 def test_the_fastest_plan_that_fits_is_found_at_every_budget(whole):
     """The oracle measures all plans."""
-    measured = [whole.all_kept, *map(whole.run, whole.plans)]
+    measured = [whole.all_saved, *map(whole.run, whole.plans)]
     before = float("inf")
     for budget in range(63 * MB, 190 * MB, MB):
         found = whole.within(budget)
@@ -85,7 +85,7 @@ class Invented(WholeStep):
         return [revolve(len(self.peaks), slots) for slots in range(1, len(self.peaks))]
 
     @cached_property
-    def all_kept(self):
+    def all_saved(self):
         return Found(store_all(len(self.peaks)), Peak(self.peaks[-1]))
 
     def run(self, schedule=None):

@@ -26,7 +26,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Setting:
-    """All that decides how many bytes a training step needs, except for what it recomputes."""
+    """Everything that determines how many bytes a training step needs, except which blocks it recomputes."""
 
     config: Config
     batch: int
@@ -40,7 +40,7 @@ class Setting:
 
 
 def simulated(setup: Callable[[], Step], gpu: Gpu) -> Measurement:
-    """As CUDA would run it, on fake tensors: nothing is allocated."""
+    """Runs as on CUDA, but on fake tensors, so that nothing is allocated."""
     return measure(setup, "sim:cuda", fake=True, builds=True, gpu=gpu, rules=RULES)
 
 
@@ -86,7 +86,7 @@ def update_alone(at: Setting) -> Step:
     update = adamw(model, at.precision)
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
-    _Owner(model)()  # so that the record knows whose they are: a module's tensors are known once it is called
+    _Owner(model)()  # so that the record knows their owner, because a module's tensors become known when it is called
     return update
 
 

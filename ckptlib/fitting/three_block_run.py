@@ -1,6 +1,6 @@
 """What does one block of a transformer cost? Its bytes, read off a training step of three blocks on fake tensors.
 
-Backward recomputes the first two blocks, and the last one keeps everything, so that one run shows both ways.
+Backward recomputes the first two blocks, and the last one saves everything, so that one run shows both ways.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from functools import lru_cache
 
 from ..planning.costs import Costs
 from .other_batch import replayed
-from .training_runs import RULES, Setting, simulated, update_alone
-from .windows import Parts, parts, together, windows
+from .peak_windows import Parts, parts, together, windows
+from .transformer_runs import RULES, Setting, simulated, update_alone
 
-KINDS = ("none", "selective")  # what a block that keeps everything recomputes nevertheless: nothing, or its attention
+KINDS = ("none", "selective")  # what a block that saves everything recomputes nevertheless: nothing, or its attention
 BLOCKS = 3  # of the model that is measured
 LT_OF_BACKWARD = "cuBLASLt workspace, backward thread"  # cuda/simulate.py makes this name
 # Those windows of its step that tell all.
@@ -40,7 +40,7 @@ class Block:
     ftmp: int
     atmp: int
     btmp: int
-    btmp_again: int  # of a block that was recomputed: torch runs the ops of its backward in another order
+    btmp_again: int  # of a recomputed block, because torch then runs the ops of its backward in a different order
     head_xbar: int
     head_atmp: int
     head_btmp: int
@@ -77,27 +77,27 @@ class Block:
         )
 
     def deeper(self, found: Parts, layers: int, gradients: bool) -> Parts:
-        """The same moment in a model of so many blocks: more parameters, and their gradients if there are any yet."""
+        """The same moment in a model of `layers` blocks, which has more parameters and, perhaps, more gradients."""
         more = (layers - BLOCKS) * self.parameters
         return {**found, "parameters": found["parameters"] + more, "gradients": found["gradients"] + gradients * more}
 
 
 @lru_cache(maxsize=512)
 def measured_block(at: Setting, kind: str) -> Block:
-    """Measured on three blocks, of which the first is not looked at: it is where cuBLAS takes its workspace."""
+    """Measured on three blocks. The first is ignored, because cuBLAS allocates its workspace there."""
     config = replace(at.config, layers=BLOCKS)
     line, ops = replayed(replace(at, config=config), kind, BLOCKS - 1)
     seen = windows(line, ops, BLOCKS)
-    forward, keep, head, head_back, back, back_again = (seen[name] for name in WINDOWS)
+    forward, save, head, head_back, back, back_again = (seen[name] for name in WINDOWS)
     x = RULES.round_size(config.tokens * at.batch * config.width * at.dtype.itemsize)
     mine = sum(c.nbytes for c in line.start if c.owner.name.startswith("blocks.1."))
-    base, xbar = forward.start - 2 * x, keep.end - keep.start
+    base, xbar = forward.start - 2 * x, save.end - save.start
     gradient = back.end - base - 2 * x - mine
     return Block(
         x,
         xbar,
         ftmp=forward.peak - forward.start - x,
-        atmp=keep.peak - keep.start - xbar,
+        atmp=save.peak - save.start - xbar,
         btmp=max(back.peak - (base + 3 * x + xbar + gradient), 0),
         btmp_again=max(back_again.peak - (base + 2 * x + xbar + gradient + mine), 0),
         head_xbar=head.end - head.start,
@@ -130,7 +130,7 @@ class Optimizer:
 
 
 def optimizer(at: Setting) -> Optimizer:
-    """Measured on two and on three blocks, and continued to all: each block adds the same."""
+    """Measured on two and on three blocks and extrapolated to all, because each block adds the same amount."""
     two, three = (_optimizer(replace(at, batch=1, config=replace(at.config, layers=n))) for n in (2, 3))
     more = at.config.layers - 3
 

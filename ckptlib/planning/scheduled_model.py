@@ -1,4 +1,4 @@
-"""How is a model run by a schedule? Each of its blocks runs where the model calls it, and saves what it should."""
+"""How is a model run by a schedule? Each block runs where the model calls it, and saves what the schedule says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CALL = name_of("compiled_call")  # nn.Module's place for what runs when it is c
 
 
 def apply_schedule(model: nn.Module, chain: Chain, schedule: Schedule) -> ScheduledModel:
-    """The model, run by a schedule for a chain that may have been found in another model, built the same way."""
+    """The model, run by a schedule. The chain may have been found in another model that was built the same way."""
     blocks: list[Callable[..., Tensor]] = [model.get_submodule(path) for path in chain.paths]
     if not blocks:
         assert isinstance(model, (nn.Sequential, nn.ModuleList))  # the model is the chain
@@ -34,10 +34,10 @@ def apply_schedule(model: nn.Module, chain: Chain, schedule: Schedule) -> Schedu
 
 
 class ScheduledModel(nn.Module):
-    """The model, its chain run by a schedule. It shares the model's parameters, and leaves the model as it is.
+    """The model with its chain run by a schedule. It shares the model's parameters, and does not change the model.
 
-    Each block runs where the model calls it, and the model gets its true output: it may use that elsewhere too, or read
-    what the block has left in its attributes, a loss of its own perhaps.
+    Each block runs where the model calls it, and the model gets the block's true output. So the model may use that
+    output elsewhere too, or read attributes that the block has set, such as an auxiliary loss.
     """
 
     def __init__(self, model: nn.Module | Sequence[Callable], chain: Chain, schedule: Schedule):
@@ -46,7 +46,7 @@ class ScheduledModel(nn.Module):
             model = nn.ModuleList(stage for stage in model if isinstance(stage, nn.Module))
         self.model = model
         self.schedule, self.paths = schedule, chain.paths
-        self._blocks = tuple(chain.blocks)  # a tuple of modules is not registered: they are, above
+        self._blocks = tuple(chain.blocks)  # in a tuple, because they are registered as parts of the model already
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if not self.paths:
@@ -60,7 +60,7 @@ class ScheduledModel(nn.Module):
 
 
 class _CalledBlocks:
-    """The blocks during one forward of the model: as the model calls each, the run through the schedule advances."""
+    """The blocks during one forward of the model. Each call of a block advances the run through the schedule."""
 
     def __init__(self, schedule: Schedule, blocks: Sequence[nn.Module], paths: Sequence[str]):
         self.run, self.blocks, self.paths = Run(schedule), blocks, paths
@@ -79,7 +79,7 @@ class _CalledBlocks:
                 _divert(block, own_call)
 
     def _take(self, i: int, x: Tensor, /, *args: Any, **kwargs: Any) -> Tensor:
-        """The model calls block i."""
+        """Called in place of block i when the model calls it."""
         block = self.blocks[i]
         _divert(block, self.own_calls[i])
         (stage,) = with_arguments([block], [(args, kwargs)])
@@ -89,7 +89,7 @@ class _CalledBlocks:
 
     def _advance(self, i: int, stage: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         if i != self.called:
-            due = self.paths[self.called] if self.called < len(self.paths) else "none of the row"
+            due = self.paths[self.called] if self.called < len(self.paths) else "no further block"
             raise CkptError(f"{self.paths[i]} was called where {due} was due. {_LIKELY}")
         if i and (self.last is None or x is not self.last[0] or version(x) != self.last[1]):
             raise CkptError(f"{self.paths[i]} was not given what {self.paths[i - 1]} returned. {_LIKELY}")
@@ -101,11 +101,11 @@ class _CalledBlocks:
     def check_complete(self) -> None:
         if 0 < self.called < len(self.blocks):
             missed, last = self.paths[self.called], self.paths[self.called - 1]
-            raise CkptError(f"{missed} was not called, but {last} before it was. {_LIKELY}")
+            raise CkptError(f"{missed} was not called, although the block before it, {last}, was. {_LIKELY}")
 
 
 def _divert(block: nn.Module, call: Callable | None) -> None:
-    """Calls of the block go there from now on, before any hook; None: to the block itself."""
+    """From now on, calls of the block go to `call`, before any hook. None sends them to the block itself again."""
     if call is None:
         block.__dict__.pop(_CALL, None)
     else:
