@@ -6,7 +6,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Checks":  # loaded when used: it needs torch, and `import ckptlib` must not wait for that
+    if name == "Checks":  # loaded when used, because it needs torch and `import ckptlib` must not wait for that
         from .assignment.checks import Checks
 
         return Checks

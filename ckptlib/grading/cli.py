@@ -1,13 +1,13 @@
-"""What can be asked about assignments from the command line?
+"""What can be done with assignments from the command line?
 
-A command is a function that gives its parser arguments and returns what to run; its docstring is its help. It imports
-what it needs inside that inner function, so that `--help` does not wait for torch.
+A command is a function that gives its parser arguments and returns the function to run; its docstring is its help.
 """
 
 from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import inspect
 import io
 import sys
@@ -17,8 +17,21 @@ from ..errors import CkptError, require
 
 Run = Callable[[argparse.Namespace], int]
 Command = Callable[[argparse.ArgumentParser], Run]
+_FORMATS = ("text", "csv", "canvas", "moodle", "json")
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)  # the machine's state, not a bug
-_WRITABLE = "Expected a disk with room, where this user may write. Put that right, and give the command again"
+_WRITABLE = "Expected a disk with room, where this user may write. Fix that, and run the command again"
+
+
+def _later(module: str, function: str) -> Run:
+    """Run a function of commands/ and print its text. It is imported then, so that `--help` does not wait for torch."""
+
+    def run(args: argparse.Namespace) -> int:
+        found = getattr(importlib.import_module(f"ckptlib.grading.commands.{module}"), function)(args)
+        text, code = found if isinstance(found, tuple) else (found, 0)
+        print(text)
+        return code
+
+    return run
 
 
 def check(parser: argparse.ArgumentParser) -> Run:
@@ -28,44 +41,30 @@ def check(parser: argparse.ArgumentParser) -> Run:
     """
     parser.add_argument("path", metavar="PATH", help="such as exercises/01_activation_memory")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-
-    def run(args: argparse.Namespace) -> int:
-        from .commands.check import check_path
-
-        text, code = check_path(args)
-        print(text)
-        return code
-
-    return run
+    return _later("check", "check_path")
 
 
 def grade(parser: argparse.ArgumentParser) -> Run:
     """Grade everything that was submitted for an assignment of an nbgrader course.
 
     Scores go into nbgrader's gradebook, notebooks into autograded/, pages for students into feedback/. Answers are
-    kept: a submission that has not changed is judged again without being run again. Exit code: 0 = every submission
-    has a score and a reason; 1 = some could not be run for a fault of this machine, and --resume tries them again;
-    2 = nothing to grade.
+    kept, so a submission that has not changed is scored again without being run again. Exit code: 0 = every submission
+    has a score and a reason; 1 = some could not be run because of a problem on this machine, and --resume retries them;
+    2 = there is nothing to grade.
     """
     parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
     parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--workers", type=_at_least_one, metavar="N", help="processes here (default: one per core)")
     where.add_argument("--cluster", metavar="tcp://…", help="the address of a dask scheduler")
-    parser.add_argument("--student", metavar="S", help="only this one")
+    parser.add_argument("--student", metavar="S", help="only this student")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--resume", action="store_true", help="finish a run that was cut short")
-    how.add_argument("--fresh", action="store_true", help="run every submission again; cut short, --resume finishes it")
+    how.add_argument("--resume", action="store_true", help="finish a run that was interrupted")
+    how.add_argument(
+        "--fresh", action="store_true", help="run every submission again (if interrupted, --resume finishes it)"
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-
-    def run(args: argparse.Namespace) -> int:
-        from .commands.grade import grade
-
-        text, code = grade(args)
-        print(text)
-        return code
-
-    return run
+    return _later("grade", "grade")
 
 
 def _at_least_one(text: str) -> int:
@@ -75,62 +74,70 @@ def _at_least_one(text: str) -> int:
 
 
 def report(parser: argparse.ArgumentParser) -> Run:
-    """Tell how a graded assignment went: scores, what was missed and why, which submissions are alike.
+    """Report how a graded assignment went: scores, missed ideas and reasons, and which submissions are alike.
 
-    text and json hold everything; csv has a row per student with points and message per task; canvas is what Canvas's
-    gradebook imports.
+    text and json hold everything. csv has a row per student with points and message per task. canvas and moodle are the
+    formats that their gradebooks import; they have no row for students who submitted nothing.
     """
     parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
     parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
-    parser.add_argument("--format", default="text", choices=["text", "csv", "canvas", "json"], help="default: text")
+    parser.add_argument("--format", default="text", choices=_FORMATS, help="default: text")
     parser.add_argument("--canvas-id", default="", metavar="N", help="the assignment's number in Canvas")
-    parser.add_argument("--output", metavar="FILE", help="write it there (default: print it)")
-
-    def run(args: argparse.Namespace) -> int:
-        from .commands.report import report
-
-        print(report(args))
-        return 0
-
-    return run
+    whose = "what --format moodle names students by (default: username)"
+    parser.add_argument("--moodle-id", default="username", choices=["username", "email", "idnumber"], help=whose)
+    parser.add_argument("--output", metavar="FILE", help="write the report to this file (default: print it)")
+    return _later("report", "report")
 
 
 def new_exercise(parser: argparse.ArgumentParser) -> Run:
-    """Begin an assignment of your own: a small one that works, to be changed.
+    """Begin an assignment of your own with a small one that works.
 
-    Written into the course's source folder: notebook, probes (tasks.py), known mistakes (key.py), quiz (quiz.json).
+    The course's source folder gets a notebook, probes (tasks.py), known mistakes (key.py) and a quiz (quiz.json).
     """
     parser.add_argument("name", metavar="NAME", help="such as 11_my_topic")
     parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
-
-    def run(args: argparse.Namespace) -> int:
-        from .commands.release import new_exercise
-
-        print(new_exercise(args))
-        return 0
-
-    return run
+    return _later("release", "new_exercise")
 
 
 def release(parser: argparse.ArgumentParser) -> Run:
-    """Make what students get of an assignment: no solutions, no hidden tests, no key.
+    """Make the version of an assignment that students get: no solutions, no hidden tests, no key.
 
-    As `nbgrader generate_assignment`, but with what the visible checks expect, computed from your solutions.
+    Like `nbgrader generate_assignment`, and it adds the answers that the visible checks expect, from your solutions.
     """
     parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
     parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
+    return _later("release", "release")
 
-    def run(args: argparse.Namespace) -> int:
-        from .commands.release import release
 
-        print(release(args))
-        return 0
+def gradescope(parser: argparse.ArgumentParser) -> Run:
+    """Make an autograder of an assignment for Gradescope: one zip that installs the grader and asks every task.
 
-    return run
+    It holds your solutions and your key. A submission has one test for each task, with its points and its message.
+    """
+    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
+    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
+    when = ["visible", "after_due_date", "after_published", "hidden"]
+    parser.add_argument(
+        "--visibility", default="visible", choices=when, help="when students see the tests (default: visible, at once)"
+    )
+    parser.add_argument("--output", metavar="FILE", help="where to write it (default: ASSIGNMENT-gradescope.zip, here)")
+    return _later("gradescope", "gradescope")
+
+
+def github(parser: argparse.ArgumentParser) -> Run:
+    """Make a template repository for a class on GitHub: the release, and a workflow that checks every push.
+
+    The workflow runs the visible checks and shows points and a message for each task. Students can change it, so grade
+    the cloned repositories with `ckptlib grade`.
+    """
+    parser.add_argument("assignment", metavar="ASSIGNMENT", help="such as 01_activation_memory")
+    parser.add_argument("--course", default=".", metavar="DIR", help="the course's folder (default: here)")
+    parser.add_argument("--output", metavar="DIR", help="a new folder (default: ASSIGNMENT-github, here)")
+    return _later("release", "github")
 
 
 # Every command, in the order of the help. The function's name, with hyphens, is what the user types.
-COMMANDS: tuple[Command, ...] = (check, grade, report, new_exercise, release)
+COMMANDS: tuple[Command, ...] = (check, grade, report, new_exercise, release, gradescope, github)
 
 
 def build_parser(

@@ -220,3 +220,24 @@ def saved_tensors_hooks(pack, unpack, real=saved_tensors_hooks):
     for level in range(1, 12):
         warnings.warn("this is slow", stacklevel=level)
     return real(pack, unpack)
+
+# %% saved-tensor hooks entered and never left
+saved_tensors_hooks(lambda t: t.to(torch.bfloat16), lambda t: t.float()).__enter__()
+
+# %% hooks that raise, entered and never left
+def refuse(t):
+    raise RuntimeError("nothing is saved any more")
+
+saved_tensors_hooks(refuse, refuse).__enter__()
+
+# %% a dispatch mode entered and never left
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Seen(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return result * 2 if func is torch.ops.aten.mm.default else result
+
+
+Seen().__enter__()

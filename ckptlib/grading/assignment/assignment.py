@@ -13,17 +13,17 @@ from typing import Any
 import nbformat
 
 from ...errors import CkptError
-from ..tasks.difference import Tolerance
+from ..tasks.comparison import Tolerance
 from ..tasks.probes import Quiz, Task
 from ..tasks.quiz import read as read_quiz
-from .author_mistakes import known_as_tasks, load_tasks, run_file
+from .author_code import known_as_tasks, load_tasks, run_file
 from .released_files import PRIVATE, ignore_patterns, may_be_released, released_by_nbgrader, texts_of
 
 
 class Released:
     """An assignment as students have it: the released notebook, the probes, and what the visible inputs should give.
 
-    files: all that lie beside a student's notebook, by their bytes   tasks: as tasks.py declares them
+    files: the bytes of all files beside a student's notebook   tasks: as tasks.py declares them
     """
 
     def __init__(self, files: dict[str, bytes], tasks: dict[str, Task]):
@@ -32,7 +32,7 @@ class Released:
         for task in tasks.values():
             if not isinstance(task, Quiz):
                 task.tolerance = Tolerance(**self._shown(task.name, "tolerance"))
-        _ = self.release, self.graded  # what is damaged is found here, before anything is run
+        _ = self.release, self.graded  # damaged files are found here, before anything is run
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -40,12 +40,12 @@ class Released:
 
     @property
     def tasks_py(self) -> str:
-        """The probes to ask."""
+        """The source of the probes."""
         return self._text("tasks.py")
 
     @property
     def released_files(self) -> dict[str, bytes]:
-        """The files that replace a student's. Without the source, nobody knows which ones were changed."""
+        """The files that replace a student's. Without the source, it is unknown which ones were changed."""
         return {}
 
     @cached_property
@@ -64,13 +64,13 @@ class Released:
         return self.release
 
     def right(self, name: str, seeds: list[int]) -> list:
-        """What the right answer gives, encoded. Students do not have the right letters of a quiz, only its choices."""
+        """The data of the right answer, encoded. Students do not have the right letters of a quiz, only its choices."""
         if isinstance(self.tasks[name], Quiz):
             return [read_quiz(self.files.get("quiz.json", b""))]
         return self._shown(name, "expected")
 
     def known(self, name: str, seeds: list[int]) -> list[dict]:
-        """What each known mistake gives, encoded, and its message."""
+        """The data that each known mistake returns, encoded, and its message."""
         return [] if isinstance(self.tasks[name], Quiz) else self._shown(name, "mistakes")
 
     def _shown(self, *keys: str) -> Any:
@@ -84,7 +84,7 @@ class Released:
 
     @cached_property
     def visible(self) -> dict:
-        """What the last release showed; empty if there was none, or if its file is damaged."""
+        """The content of visible.json; empty if there is no such file, or if it is damaged."""
         try:
             found = json.loads(self._text("visible.json"))
         except ValueError:
@@ -112,7 +112,7 @@ class Released:
 
     @cached_property
     def by_hand(self) -> dict[str, float]:
-        """grade_id -> points of what a person grades, in Formgrader: answers in words, and nbgrader's task cells."""
+        """grade_id -> points of cells that a person grades in Formgrader: answers in words, nbgrader's task cells."""
         found = {}
         for cell in self.source.cells:
             about = cell.metadata.get("nbgrader", {})
@@ -170,7 +170,7 @@ class Assignment(Released):
 
     @cached_property
     def release(self) -> nbformat.NotebookNode:
-        """What students get, made by nbgrader's own preprocessors: once per assignment, not per submission."""
+        """The notebook that students get, made by nbgrader's own preprocessors, once per assignment."""
         from nbgrader import preprocessors as pp
 
         steps = [pp.ClearSolutions, pp.LockCells, pp.ClearOutput, pp.ClearHiddenTests, pp.ClearMarkScheme]
@@ -183,12 +183,12 @@ class Assignment(Released):
     @property
     def released_files(self) -> dict[str, bytes]:
         """The files beside the notebook, which a student's kernel sees as well."""
-        kept_back = {f"{self.name}.ipynb", *PRIVATE}
-        return {name: raw for name, raw in self.files.items() if name not in kept_back}
+        not_released = {f"{self.name}.ipynb", *PRIVATE}
+        return {name: raw for name, raw in self.files.items() if name not in not_released}
 
     @cached_property
     def digest(self) -> str:
-        """Changes when the questions do; a changed tolerance or message (key.py) asks nobody again."""
+        """Changes when the questions do. After a changed tolerance or message (key.py), nothing is run again."""
         files = {name: raw for name, raw in self.released_files.items() if name != "visible.json"}  # made with the key
         asked = [nbformat.writes(self.release), *(f"{name}:{raw!r}" for name, raw in sorted(files.items()))]
         asked += [self._text("hidden.py")] if "hidden.py" in self.files else []
@@ -197,7 +197,7 @@ class Assignment(Released):
     # ---- tasks and what to expect -----------------------------------------------------------------------------------
     @property
     def tasks_py(self) -> str:
-        """The probes that grading asks: those of tasks.py, as far as hidden.py does not replace them."""
+        """The source of the probes that grading runs: tasks.py, followed by hidden.py, which may replace probes."""
         return "\n".join([self._text("tasks.py"), self._text("hidden.py")])
 
     @cached_property
@@ -205,8 +205,8 @@ class Assignment(Released):
         return self._loaded(self._text("hidden.py") if "hidden.py" in self.files else None)
 
     @cached_property
-    def shown_tasks(self) -> dict[str, Task]:
-        """As students have them: without hidden.py."""
+    def released_tasks(self) -> dict[str, Task]:
+        """The tasks as students have them, without hidden.py."""
         return self._loaded(None).check.tasks if "hidden.py" in self.files else self.tasks
 
     def _loaded(self, hidden: str | None) -> types.ModuleType:
@@ -229,7 +229,7 @@ class Assignment(Released):
         return namespace
 
     def right(self, name: str, seeds: list[int]) -> list:
-        """What the reference gives for these seeds, encoded."""
+        """The data of the reference for these seeds, encoded."""
         return self.right_of(self.tasks[name], seeds)
 
     def known(self, name: str, seeds: list[int]) -> list[dict]:

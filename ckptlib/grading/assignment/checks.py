@@ -18,9 +18,9 @@ class Checks(probes.Checks):
         key = Assignment.beside(self.folder)
         seeds = [probes.VISIBLE_SEED + 1000 + case for case in range(task.cases)]
         task = key.tasks[task.name]
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # what solutions print is not shown
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # the output of solutions is not shown
             got, right = task.ask(answers, seeds), key.right(task.name, seeds)
             verdict = task.judge(got, right, [], task.tolerance)
-            if verdict.right:  # the known mistakes take longer, so they are asked only where they are needed
+            if verdict.right:  # the known mistakes take longer, so they are run only when needed
                 return verdict
             return task.judge(got, right, key.known(task.name, seeds), task.tolerance)

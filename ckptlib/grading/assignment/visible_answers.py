@@ -1,4 +1,4 @@
-"""What may everybody see? For the visible inputs: what to expect, and what each known mistake gives."""
+"""What may everybody see? For the visible inputs, the expected data and the data of each known mistake."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import CkptError
-from ..tasks.data import decode
-from ..tasks.difference import Tolerance, close
+from ..tasks.answer_encoding import decode
+from ..tasks.comparison import Tolerance, close
 from ..tasks.probes import VISIBLE_SEED, Task
 from .assignment import Assignment
-from .author_mistakes import slips_in
+from .author_code import slips_in
 
 DRAWS = 3  # of other inputs, for a mistake that is right on those that everybody sees
 
@@ -24,25 +24,25 @@ def visible(assignment: Assignment) -> dict:
     Refused if a known mistake is broken, or cannot be told from the right answer.
     """
     before: dict = assignment.visible
-    shown: dict = {f"{assignment.name}.ipynb": assignment.release}
-    for name, task in assignment.shown_tasks.items():
+    content: dict = {f"{assignment.name}.ipynb": assignment.release}
+    for name, task in assignment.released_tasks.items():
         seeds = task.visible_seeds()
-        right = assignment.right_of(task, seeds)  # also of a quiz: every letter must be there
-        if task.shown:
+        right = assignment.right_of(task, seeds)  # for a quiz too, because every letter must be defined
+        if task.has_visible_answer:
             with _no_slip(assignment, task):
                 known = task.known(seeds)
             same = {at for at, mistake in enumerate(known) if _is_right(task, mistake["data"], right)}
             _refuse_if_never_told_apart(assignment, name, same)
             tolerance = {"rtol": task.tolerance.rtol, "atol": task.tolerance.atol}
             made = {"tolerance": tolerance, "expected": right, "mistakes": known}
-            shown[name] = steady(made, before.get(name), task.tolerance)
-    return shown
+            content[name] = steady(made, before.get(name), task.tolerance)
+    return content
 
 
 # ---- known mistakes -------------------------------------------------------------------------------------------------
 @contextmanager
 def _no_slip(assignment: Assignment, task: Task) -> Iterator[None]:
-    """Around what runs known mistakes: they may fail on purpose, but not by a slip of their author's."""
+    """Run known mistakes inside this: they may fail on purpose, but not because of an author's typing error."""
     with slips_in(f"{assignment.name}/key.py") as slips:
         yield
     if slips:
@@ -55,7 +55,7 @@ def _no_slip(assignment: Assignment, task: Task) -> Iterator[None]:
 def _refuse_if_never_told_apart(assignment: Assignment, name: str, same: set[int]) -> None:
     """same: the mistakes that are right on the visible inputs. Grading asks with others, perhaps by another probe."""
     task = assignment.tasks[name]
-    if "hidden.py" in assignment.files:  # it may ask something else: what was seen says nothing
+    if "hidden.py" in assignment.files:  # it may use different probes, so the visible inputs say nothing
         same = set(range(len(task.mistakes)))
     for draw in range(DRAWS):
         seeds = [VISIBLE_SEED + 2000 + draw * task.cases + case for case in range(task.cases)]
@@ -68,7 +68,7 @@ def _refuse_if_never_told_apart(assignment: Assignment, name: str, same: set[int
         called = getattr(answer, "__name__", message)
         within = f"rtol {task.tolerance.rtol:g}, atol {task.tolerance.atol:g}"
         raise CkptError(
-            f"key.py: the mistake {called!r} of {name} cannot be told from the right answer ({within}): "
+            f"key.py: the mistake {called!r} of {name} cannot be distinguished from the right answer ({within}): "
             "use tolerate(), or other inputs"
         )
 
@@ -80,7 +80,7 @@ def _is_right(task: Task, data: list, right: list) -> bool:
 
 
 def _with_the_rest(mine: Any, theirs: Any) -> Any:
-    """A mistake about one part says None about the others: take those from the reference."""
+    """A mistake about one part returns None for the others. Those are taken from the reference."""
     if not (isinstance(mine, dict) and "dict" in mine):
         return mine
     told = {key: value for key, value in mine["dict"] if value is not None}
@@ -95,7 +95,7 @@ def steady(new: Any, old: Any, tolerance: Tolerance) -> Any:
     has, so that a changed file means a changed answer. Whole numbers, text and shapes are compared exactly.
     """
     if isinstance(new, dict) and isinstance(old, dict) and new.get("dtype") != old.get("dtype"):
-        return new  # bfloat16 is sent as float32: the values alone do not tell
+        return new  # the values alone do not show it, because bfloat16 is sent as float32
     if isinstance(new, dict) and isinstance(old, dict) and "array" not in new:
         return {key: steady(value, old.get(key), tolerance) for key, value in new.items()}
     mine, theirs = _floats(new), _floats(old)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 from pathlib import Path
@@ -11,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from ...errors import CkptError
 from ..gradebook.course_folders import Course
-from .release import must_be_ignored
+from .release import WOULD_RELEASE
 
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "course"
@@ -27,9 +28,9 @@ check = Checks(__file__)
 
 
 @check.task(points=1, section="1.2", cases=3)
-def kept_nbytes(given, kept_nbytes):
+def saved_nbytes(given, saved_nbytes):
     rows, columns = given.integer(2, 300), given.integer(2, 300)
-    return kept_nbytes(rows, columns)
+    return saved_nbytes(rows, columns)
 
 
 check.add_quiz(points=1, names="q1")
@@ -40,19 +41,19 @@ KEY = '''"""Which wrong answers are known, and what to say to each. Students nev
 from tasks import check
 
 
-@check.kept_nbytes.mistake("exp's derivative is its output: the output alone is kept, not the input as well.")
+@check.saved_nbytes.mistake("exp's derivative is its output: only the output is saved, not the input.")
 def both(rows, columns):
     return 2 * 4 * rows * columns
 
 
-@check.kept_nbytes.mistake("Elements were counted, not bytes: a float32 has 4.")
+@check.saved_nbytes.mistake("Elements were counted, not bytes: a float32 has 4.")
 def elements(rows, columns):
     return rows * columns
 '''
 
 QUIZ = {
     "q1": {
-        "question": "What does `x + 1` keep for its backward pass?",
+        "question": "What does `x + 1` save for its backward pass?",
         "choices": {
             "a": ["x", "The derivative of x + 1 is 1: no value of x is needed."],
             "b": ["nothing", "Its derivative is a number, whatever x is."],
@@ -65,11 +66,11 @@ TITLE = """# {title}
 Two points, about ten minutes. Write your answers in the cells that say `YOUR CODE HERE`, then run the check below each.
 A check tries a few inputs that you can see; grading tries others."""
 
-KEPT = """## Task 1: what exp keeps (1 point)
+SAVED = """## Task 1: what exp saves (1 point)
 
 ```
-kept_nbytes(rows, columns)    x is a float32 tensor of that shape that needs a gradient
-  -> nbytes                   what autograd keeps for the backward pass of x.exp(), in bytes
+saved_nbytes(rows, columns)   x is a float32 tensor of that shape that needs a gradient
+  -> nbytes                   what autograd saves for the backward pass of x.exp(), in bytes
 ```
 
 About 1 line.
@@ -78,14 +79,14 @@ About 1 line.
 
 ABOUT_QUIZ = """## Quiz (1 point)
 
-**q1.** What does `x + 1` keep for its backward pass?
+**q1.** What does `x + 1` save for its backward pass?
 
 - **a** x
 - **b** nothing"""
 
 
 def new_exercise(course: Course, name: str) -> tuple[Path, list[str]]:
-    """Write the source of a new assignment into a course; its folder, and what else was done."""
+    """Write the source of a new assignment into a course. Returns its folder, and notes on other changes."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
         raise CkptError(
             f"{name!r} cannot be the name of an assignment: expected letters, digits and _, such as 11_my_topic"
@@ -93,12 +94,12 @@ def new_exercise(course: Course, name: str) -> tuple[Path, list[str]]:
     done = []
     if not any((course.folder / config).exists() for config in ("nbgrader_config.py", "nbgrader_config.json")):
         (course.folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-        done.append("nbgrader_config.py was written: it keeps key.py and hidden.py out of releases")
-    else:
-        must_be_ignored(course, ["key.py"])
+        done.append("nbgrader_config.py was written; it keeps key.py and hidden.py out of releases")
+    elif not any(fnmatch.fnmatch("key.py", pattern) for pattern in course.directory.ignore):
+        raise CkptError(WOULD_RELEASE.format(name="key.py"))
     folder = course.path("source", ".", name)
     if folder.exists():
-        raise CkptError(f"{folder} exists: choose another name, or remove it")
+        raise CkptError(f"{folder} already exists: choose a different name, or remove it")
     folder.mkdir(parents=True)
     nbformat.write(_notebook(name), folder / f"{name}.ipynb")
     (folder / "tasks.py").write_text(TASKS, encoding="utf-8")
@@ -109,13 +110,13 @@ def new_exercise(course: Course, name: str) -> tuple[Path, list[str]]:
 
 def _notebook(name: str) -> nbformat.NotebookNode:
     solution = "    ### BEGIN SOLUTION\n    return 4 * rows * columns\n    ### END SOLUTION"
-    answer = f"def kept_nbytes(rows, columns):\n{solution}"
+    answer = f"def saved_nbytes(rows, columns):\n{solution}"
     letter = 'q1 = None\n### BEGIN SOLUTION\nq1 = "b"\n### END SOLUTION'
     cells = [
         new_markdown_cell(TITLE.format(title=name.replace("_", " ")), id="title"),
         new_code_cell("from tasks import check", id="setup"),
-        new_markdown_cell(KEPT, id="about-kept_nbytes"),
-        *_answer("kept_nbytes", answer, "kept_nbytes"),
+        new_markdown_cell(SAVED, id="about-saved_nbytes"),
+        *_answer("saved_nbytes", answer, "saved_nbytes"),
         new_markdown_cell(ABOUT_QUIZ, id="about-quiz"),
         *_answer("quiz", letter, "q1"),
     ]

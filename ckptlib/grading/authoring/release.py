@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import io
 import json
 import shutil
@@ -16,7 +15,7 @@ from ..assignment.released_files import KINDS, PRIVATE, may_be_released, release
 from ..assignment.visible_answers import visible
 from ..gradebook.course_folders import Course
 
-_WOULD_RELEASE = "nbgrader would release {name} to students: first add '{name}' to c.CourseDirectory.ignore"
+WOULD_RELEASE = "nbgrader would release {name} to students: first add '{name}' to c.CourseDirectory.ignore"
 
 
 def release(course: Course, name: str) -> Path:
@@ -45,7 +44,7 @@ def release(course: Course, name: str) -> Path:
 
 
 def examined(assignment: Assignment) -> dict:
-    """What visible.json shall hold; an assignment that could not be graded is refused here, before students have it."""
+    """The content of visible.json. An assignment that could not be graded is refused here, before students have it."""
     with contextlib.redirect_stdout(io.StringIO()):  # what solutions print
         _ = assignment.graded
         return visible(assignment)
@@ -57,22 +56,16 @@ def _not_allowed(files: set[str], mentioned_in: str) -> list[str]:
 
 def _refuse(names: list[str]) -> None:
     """names: files that nbgrader would release. An editor's backup of key.py reveals as much as key.py itself."""
-    for name in names:
-        if name in PRIVATE:
-            raise CkptError(_WOULD_RELEASE.format(name=name))
-        raise CkptError(
-            f"nbgrader would release {name} to students, but by its name it is not for students. Remove it, or "
-            f"add '{PurePosixPath(name).name}' to c.CourseDirectory.ignore. If students need it, mention its name in "
-            f"tasks.py or in the notebook, or rename it: modules that can be imported and data ({', '.join(KINDS)}) "
-            "are released, but nothing that has key, hidden or ipynb as a word in its name"
-        )
-
-
-def must_be_ignored(course: Course, names: list[str]) -> None:
-    """nbgrader hands out every file of the source that no pattern of c.CourseDirectory.ignore fits."""
-    for name in names:
-        if not any(fnmatch.fnmatch(name, pattern) for pattern in course.directory.ignore):
-            raise CkptError(_WOULD_RELEASE.format(name=name))
+    if not names:
+        return
+    if (name := names[0]) in PRIVATE:
+        raise CkptError(WOULD_RELEASE.format(name=name))
+    raise CkptError(
+        f"nbgrader would release {name} to students, but by its name it is not for students. Remove it, or "
+        f"add '{PurePosixPath(name).name}' to c.CourseDirectory.ignore. If students need it, mention its name in "
+        f"tasks.py or in the notebook, or rename it: modules that can be imported and data ({', '.join(KINDS)}) "
+        "are released, but nothing that has key, hidden or ipynb as a word in its name"
+    )
 
 
 def main(folder: str = ".") -> None:

@@ -15,6 +15,7 @@ from ...errors import CkptError
 from ..assignment.checkout import BOOK
 from ..notebooks import submitted_files
 from ..reports import reader_progress
+from ..run.machine_trouble import MachineTrouble, patiently
 from ..sandbox import sandbox
 from ..sandbox.limits import Limits
 from .grade import skip_grammars
@@ -32,16 +33,18 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
     skip_grammars()
     folder, files = _exercise(Path(args.path))
     with ThreadPoolExecutor(1) as starting:
-        warm = starting.submit(sandbox.default)  # it imports torch, and so do we: at the same time
-        from ..assignment.assignment import Assignment
+        warm = starting.submit(sandbox.default, own_work=True)  # it imports torch, and so do we: at the same time
         from ..authoring.release import examined
 
         try:
-            source: Assignment | None = _source(folder, BOOK, Assignment)
+            source: Assignment | None = _source(folder)
             remark = ""
         except CkptError as error:
-            source, remark = None, f"Only the checks that you can see: {error}."
-        warm.result()
+            source, remark = None, f"Only the visible checks were run: {error}."
+        try:
+            warm.result()
+        except sandbox.SandboxUnavailable as why:
+            raise CkptError(f"nothing was run, because {why}") from None
     if source is None:
         result = _visible(files)
     else:
@@ -63,10 +66,10 @@ def _exercise(path: Path) -> tuple[Path, dict[str, bytes]]:
     if path.is_dir():
         if not any(path.glob("*.ipynb")):
             raise CkptError(f"no notebook in {path}: expected an exercise, such as exercises/01_activation_memory")
-        return path, submitted_files.read(path, "").files
+        return path, submitted_files.read(path, "", f"{path.name}.ipynb").files
     if not path.is_file():
         raise CkptError(f"{path} does not exist: expected an exercise's folder or notebook")
-    files = submitted_files.read(path.parent, "").files
+    files = submitted_files.read(path.parent, "", path.name).files
     if path.name not in files:
         raise CkptError(f"{path} cannot be read")
     others = {name: raw for name, raw in files.items() if not name.endswith(".ipynb")}
@@ -74,18 +77,20 @@ def _exercise(path: Path) -> tuple[Path, dict[str, bytes]]:
     return named, others | {path.name: files[path.name]}
 
 
-def _source(folder: Path, book: Path, kind: type[Assignment]) -> Assignment:
-    """The assignment's source: of the course that the folder is in, or else of the book."""
+def _source(folder: Path) -> Assignment:
+    """The assignment's source: in the course that the folder belongs to, or else in the book."""
+    from ..assignment.assignment import Assignment
+
     try:
-        return kind.beside(folder)
+        return Assignment.beside(folder)
     except CkptError:
-        if (book / "solutions" / folder.name / "tasks.py").is_file():
-            return kind.load(book / "solutions" / folder.name)
+        if (BOOK / "solutions" / folder.name / "tasks.py").is_file():
+            return Assignment.load(BOOK / "solutions" / folder.name)
         raise
 
 
 def _visible(files: dict[str, bytes]) -> Result:
-    """What the release alone can tell: the same questions, on the inputs that everybody sees."""
+    """The result on the inputs that everybody sees, for which the release is enough."""
     from ..one.scoring import Result
     from ..one.task_list import released
 
@@ -97,14 +102,18 @@ def _visible(files: dict[str, bytes]) -> Result:
 
 
 def _result(assignment: Released, files: dict[str, bytes], draw: Callable[[Task], list[int]]) -> Result:
-    """What `ckptlib grade` says about these files. draw: the seeds that a task is asked with."""
+    """The result that `ckptlib grade` gives these files. draw: returns the seeds for a task."""
     from ..one.grade_one import examine
     from ..one.scoring import score
 
     seeds = {name: draw(assignment.tasks[name]) for name in assignment.graded.values()}
-    result = score(assignment, "", examine(assignment, files, seeds, Limits()))
+    try:
+        record = patiently(lambda: examine(assignment, files, seeds, Limits()))
+    except (MachineTrouble, sandbox.SandboxUnavailable) as why:
+        raise CkptError(f"not checked yet, because {why}. This says nothing about your answers: try again") from None
+    result = score(assignment, "", record)
     for name, points in assignment.by_hand.items():
-        result.notes.append(f"{name!r} is graded by hand: its {points:g} points are not counted here")
+        result.notes.append(f"{name!r} is graded by hand, so its {points:g} points are not counted here")
     return result
 
 

@@ -1,4 +1,4 @@
-"""What does `ckptlib grade ASSIGNMENT` do? Grade everything that was submitted, say how it goes, print a table."""
+"""What does `ckptlib grade ASSIGNMENT` do? Grade everything that was submitted, show progress, print a table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ...errors import CkptError
 from ..many.executors import Cluster, Pool
+from ..notebooks.cell_text import printable
 
 if TYPE_CHECKING:
     from ..assignment.assignment import Assignment
@@ -35,7 +35,7 @@ def grade(args: argparse.Namespace) -> tuple[str, int]:
     try:
         results, kernels = _results(args)
     except KeyboardInterrupt:
-        raise CkptError("interrupted. Nothing is lost: give the same command again") from None
+        raise CkptError("interrupted. Nothing is lost: run the same command again") from None
     code = 1 if any(result.failed for result in results) else 0
     if args.json:
         found = {"assignment": args.assignment, "submissions": [result.as_json() for result in results]}
@@ -44,7 +44,8 @@ def grade(args: argparse.Namespace) -> tuple[str, int]:
 
 
 def _results(args: argparse.Namespace) -> tuple[list[Result], int]:
-    with _workers(args) as workers:  # first: while its warm process imports torch, so do we
+    # Before all else, because this process imports torch while the warm process does.
+    with closing(Cluster(args.cluster) if args.cluster else Pool(args.workers or _cores())) as workers:
         from ..gradebook.course_folders import Course
         from ..gradebook.journal import Journal, locked
 
@@ -54,7 +55,7 @@ def _results(args: argparse.Namespace) -> tuple[list[Result], int]:
             print(f"ckptlib: {remark}", file=sys.stderr)
         students = _students(course, args.assignment, args.student)
         with locked(course.private):
-            if args.fresh:  # all of them now, so that --resume finds nothing that is older than this run
+            if args.fresh:  # all of them now, so that --resume finds no record from before this run
                 journal = Journal(course.private / assignment.name)
                 for student in students:
                     journal.forget(student)
@@ -74,15 +75,6 @@ def _students(course: Course, assignment: str, only: str | None) -> list[str]:
         others = textwrap.shorten(", ".join(students), 200)
         raise CkptError(f"{only!r} has not submitted {assignment}. Submitted by: {others}")
     return students if only is None else [only]
-
-
-@contextmanager
-def _workers(args: argparse.Namespace) -> Iterator[Pool | Cluster]:
-    workers = Cluster(args.cluster) if args.cluster else Pool(args.workers or _cores())
-    try:
-        yield workers
-    finally:
-        workers.close()
 
 
 def _cores() -> int:
@@ -119,17 +111,12 @@ def _grade(
     return sorted(results, key=lambda result: result.student), coordinator.kernels
 
 
-def _printable(text: str) -> str:
-    """Students choose names and error messages: none of them moves the cursor of this terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 def table(results: list[Result]) -> str:
     """student, score, reason: one line each."""
     rows = [("student", "score", "reason")]
     for each in results:
-        reason = textwrap.shorten(_printable(each.reason), REASON, placeholder=" …")
-        rows.append((_printable(each.student), f"{each.score:g} / {each.max_score:g}", reason))
+        reason = textwrap.shorten(printable(each.reason, " "), REASON, placeholder=" …")
+        rows.append((printable(each.student, " "), f"{each.score:g} / {each.max_score:g}", reason))
     wide, middle = (max(len(row[column]) for row in rows) for column in (0, 1))
     lines = [f"{name:<{wide}}  {points:>{middle}}  {reason}".rstrip() for name, points, reason in rows]
     lines.insert(1, "-" * max(map(len, lines)))

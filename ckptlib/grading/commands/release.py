@@ -1,8 +1,9 @@
-"""What do `ckptlib new-exercise` and `ckptlib release` do? Begin an assignment; make what students get of it."""
+"""What do `ckptlib new-exercise`, `release` and `github` do? Begin an assignment; make what students get of it."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from ...errors import CkptError
@@ -38,16 +39,26 @@ def release(args: argparse.Namespace) -> str:
     from ..gradebook.course_folders import Course
 
     course, name = Course(args.course), args.assignment.rstrip("/")  # Tab adds a slash
-    if name in ("", "..") or name != Path(name).name:
-        raise CkptError(
-            f"{name!r} is not the name of an assignment: expected a folder's name such as 01_activation_memory"
-        )
-    source = course.path("source", ".", name)
+    source = course.source(name)
     if not (source / "tasks.py").is_file():
         raise CkptError(f"no assignment in {source}: expected {name}.ipynb and tasks.py there")
     torch.set_num_threads(1)  # sums in another order have other last digits
     folder = release(course, name)
     return f"{_from(folder, course.folder)}: {', '.join(sorted(path.name for path in folder.iterdir()))}"
+
+
+def github(args: argparse.Namespace) -> str:
+    """args: assignment, course, output. Returns what to print."""
+    from ..authoring.student_repository import student_repository
+    from ..gradebook.course_folders import Course
+
+    course, name = Course(args.course), args.assignment.rstrip("/")
+    released = course.path("release", ".", name)
+    if not (released / "visible.json").is_file():
+        raise CkptError(f"there is no release in {released}: first run `ckptlib release {name}`")
+    target = Path(args.output or f"{name}-github")
+    student_repository(released, target, f"{sys.version_info.major}.{sys.version_info.minor}")
+    return f"{target}: push it as the template from which every student's repository is made."
 
 
 def _from(path: Path, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What does `ckptlib report ASSIGNMENT` do? Read the gradebook and the journal, tell how it went, or export it."""
+"""What does `ckptlib report ASSIGNMENT` do? Read the gradebook and the journal, report how it went, or export it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...errors import CkptError
 from ..gradebook.course_folders import Course
 from ..gradebook.journal import Journal
 from ..reports.class_report import Report, collect
-from ..reports.report_formats import as_text, to_canvas, to_csv, to_json
+from ..reports.report_formats import as_text, to_canvas, to_csv, to_json, to_moodle
 from ..reports.similarity import Similarity, compare
 
 
 def report(args: argparse.Namespace) -> str:
-    """args: assignment, course, format (text, csv, canvas, json), canvas_id, output."""
+    """args: assignment, course, format (text, csv, canvas, moodle, json), canvas_id, moodle_id, output."""
     course = Course(args.course)
     found = collect(course, args.assignment, lambda text: print(f"ckptlib: {text}", file=sys.stderr))
     match args.format:
@@ -23,6 +23,8 @@ def report(args: argparse.Namespace) -> str:
             text = to_csv(found)
         case "canvas":
             text = to_canvas(found, args.canvas_id)
+        case "moodle":
+            text = to_moodle(found, args.moodle_id)
         case "json":
             text = to_json(found, alike(course, found))
         case _:
@@ -38,12 +40,11 @@ def report(args: argparse.Namespace) -> str:
 
 def alike(course: Course, found: Report) -> Similarity | None:
     """None where no answers are kept: then the assignment was graded elsewhere."""
-    records = Path(course.directory.root) / ".ckptlib" / found.assignment
-    if not records.is_dir():
+    journal = Journal.existing(course.directory.root, found.assignment)
+    if journal is None:
         return None
-    journal = Journal(records)
     answers = {}
-    for line in found.submitted:  # one record at a time: they hold everybody's plots
+    for line in found.submitted:  # one record at a time, because they hold everybody's plots
         if record := journal.answers(line.student):
             answers[line.student] = _answers(record["notebook"])
     assignment, _ = course.assignment(found.assignment)

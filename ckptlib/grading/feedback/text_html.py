@@ -1,6 +1,6 @@
 """How is an assignment's text shown without a network? As HTML, its formulas drawn once as images.
 
-For released text alone: it may hold HTML, and is trusted. What students write never comes here.
+Only for released text, which may hold HTML and is trusted; never for text that students wrote.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Renderer(IPythonRenderer):
         return super().heading(text, min(6, level + self.deeper), **attrs)
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
-        """A relative link leads from the notebook, not from the page: only its text is kept."""
+        """A relative link starts from the notebook, not from the page, so only its text is kept."""
         return super().link(text, url, title) if re.match(r"https?:|mailto:|#", url) else text
 
     def inline_math(self, body: str) -> str:

@@ -1,10 +1,8 @@
-"""Where does a course keep its things? Where nbgrader's own configuration says; secrets in a private folder beside."""
+"""Where does a course keep its files? Where nbgrader's configuration says; secrets are in a private folder."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import logging
 import os
 import secrets
@@ -47,7 +45,7 @@ class Course:
 
     @cached_property
     def directory(self) -> CourseDirectory:
-        """Folders as configured; without a word about source, solutions/ counts where there is no source/."""
+        """Folders as configured. Without a configured source folder and without source/, solutions/ is used."""
         found = self.app.coursedir
         said = self.app.config.CourseDirectory
         root = Path(found.root)
@@ -62,28 +60,34 @@ class Course:
         folder = getattr(self.directory, f"{step}_directory")
         return Path(os.path.normpath(self.directory.format_path(folder, student, assignment)))
 
+    def link_to(self, student: str, assignment: str) -> Path | None:
+        """The symbolic link, if there is one, on the way from submitted/ to a submission: it may lead to another's."""
+        folder = self.path("submitted", student, assignment)
+        top = Path(os.path.normpath(os.path.join(self.directory.root, self.directory.submitted_directory)))
+        ways = [path for path in (folder, *folder.parents) if path != top and path.is_relative_to(top)]
+        return next((path for path in ways if path.is_symlink() or _is_junction(path)), None)
+
+    def source(self, name: str) -> Path:
+        """The folder of an assignment's source; it need not exist."""
+        if name in ("", ".", "..") or "/" in name or "\\" in name:
+            raise CkptError(f"{name!r} is not the name of an assignment: expected a name such as 01_activation_memory")
+        return self.path("source", ".", name)
+
     # ---- assignments and students -----------------------------------------------------------------------------------
     def assignment(self, name: str) -> tuple[Assignment, str]:
         """The assignment's source, and a sentence if it is not the course's own but the book's."""
-        if name in ("", ".", "..") or "/" in name or "\\" in name:
-            raise CkptError(
-                f"{name!r} is not the name of an assignment: expected a folder's name such as 01_activation_memory"
-            )
-        own = self.path("source", ".", name)
+        own = self.source(name)
         if own.is_dir():
             return Assignment.load(own), ""
         book = BOOK / "solutions" / name
         if book.is_dir():
-            return Assignment.load(book), f"{own.parent.name}/{name} is not in this course: the book's own is used."
-        raise CkptError(f"no assignment {name!r}: expected its source in {own}. {self._there_is()}")
-
-    def _there_is(self) -> str:
-        folders = [self.path("source", ".", "x").parent, BOOK / "solutions"]
-        names = sorted({path.parent.name for folder in folders for path in folder.glob("*/tasks.py")})
-        return f"There is: {', '.join(names)}." if names else "There is none in this course."
+            return Assignment.load(book), f"{own.parent.name}/{name} is not in this course, so the book's own is used."
+        found = {path.parent.name for folder in (own.parent, BOOK / "solutions") for path in folder.glob("*/tasks.py")}
+        known = f"Available assignments: {', '.join(sorted(found))}." if found else "This course has no assignments."
+        raise CkptError(f"no assignment {name!r}: expected its source in {own}. {known}")
 
     def students(self, assignment: str) -> list[str]:
-        """Who has handed something in, by name. Every entry counts: an empty folder gets a reason as well."""
+        """Who has handed something in, by name. Every entry counts, because an empty folder gets a reason as well."""
         mark = "\0"
         before, after = str(self.path("submitted", mark, assignment)).split(mark)
         folder = Path(before)  # of the students; `after` leads from there to the assignment
@@ -95,7 +99,7 @@ class Course:
 
     @cached_property
     def limits(self) -> Limits:
-        """What one submission may use. `c.Limits.cell_seconds = 40` in nbgrader_config.py changes it."""
+        """The limits of one submission. `c.Limits.cell_seconds = 40` in nbgrader_config.py changes one."""
         said, known = dict(self.app.config.get("Limits", {})), [field.name for field in fields(Limits)]
         for name, value in said.items():
             if name not in known:
@@ -128,8 +132,7 @@ class Course:
             new.unlink()
         return path.read_bytes()
 
-    def seed(self, assignment: str, student: str, task: str, case: int) -> int:
-        """The input of one case for one student: nobody can compute it without the secret."""
-        text = "\0".join([assignment, student, task, str(case)])
-        keyed = hmac.digest(self.secret, text.encode(errors="surrogateescape"), hashlib.sha256)
-        return int.from_bytes(keyed[:7], "big")
+
+def _is_junction(path: Path) -> bool:
+    """Windows' other kind of link to a folder. Python knows it from 3.12 on."""
+    return getattr(os.path, "isjunction", lambda path: False)(path)

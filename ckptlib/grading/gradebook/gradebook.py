@@ -26,8 +26,8 @@ _LASTING: tuple[str, ...] = ("no such", "readonly", "read-only", "unable to open
 _FULL = ("is full", "no space left")  # as SQLite and as PostgreSQL say it
 _LASTING += ("authentication", "not a database", "disk i/o error", *_FULL)
 _NOTHING_LOST = (
-    "Nothing is lost: the answers are kept, and the same command with --resume (and without --fresh) finishes the work "
-    "without running them again"
+    "Nothing is lost, because the answers are kept: the same command with --resume (and without --fresh) finishes "
+    "the work without running them again"
 )
 
 
@@ -40,7 +40,7 @@ class OneGradebook(Gradebook):
         with _version_known():
             self._wait(lambda: super(OneGradebook, self).__init__(self.url, course_id), lambda: None)
 
-    def patiently(self, work: Callable[[], T]) -> T:
+    def when_unlocked(self, work: Callable[[], T]) -> T:
         """Do `work` in one transaction; while the gradebook is locked, undo it, wait, and do it again."""
 
         def once() -> T:
@@ -68,13 +68,13 @@ class OneGradebook(Gradebook):
                     raise CkptError(
                         f"the gradebook has been locked for {waited:.0f} s ({said}). {_NOTHING_LOST}"
                     ) from None
-                self._tell(f"the gradebook is locked by somebody else ({said}): waiting, {waited:.0f} s so far")
+                self._tell(f"the gradebook is locked by another program ({said}); waiting for {waited:.0f} s so far")
                 time.sleep(pause)
                 pause = min(2 * pause, 5)
 
     def enter(self, assignment: Assignment) -> None:
         """Enter the assignment with its cells, as `nbgrader generate_assignment` does, or bring it up to date."""
-        self.patiently(lambda: self.update_or_create_assignment(assignment.name))
+        self.when_unlocked(lambda: self.update_or_create_assignment(assignment.name))
         notebook = copy.deepcopy(assignment.source)  # the steps change the notebook in place
         for step in (pp.LockCells, pp.ClearSolutions, pp.ClearOutput, pp.CheckCellMetadata, pp.ComputeChecksums):
             notebook, _ = step().preprocess(notebook, {})
@@ -83,8 +83,8 @@ class OneGradebook(Gradebook):
             self._wait(lambda: pp.SaveCells().preprocess(notebook, {"nbgrader": about}), lambda: None)
         except RuntimeError as error:
             raise CkptError(
-                f"the gradebook knows {assignment.name} with other cells than its source has, and there are grades "
-                f"for it: {error}. To begin again: nbgrader db assignment remove {assignment.name} --force"
+                f"the cells of {assignment.name} in the gradebook differ from those in its source, and there "
+                f"are grades for it: {error}. To start over: nbgrader db assignment remove {assignment.name} --force"
             ) from None
 
 
@@ -123,7 +123,7 @@ def _database_error(error: BaseException | None) -> DBAPIError | None:
 
 
 def passing(error: DBAPIError) -> bool:
-    """Is it worth waiting? A lock or a lost connection passes; a missing table or a full disk does not."""
+    """Is it worth waiting? A lock or a lost connection is temporary; a missing table or a full disk is not."""
     return isinstance(error, OperationalError) and not _says(error, _LASTING)
 
 

@@ -1,4 +1,4 @@
-"""What is already known? One record per student, on disk first of all: nobody is asked twice."""
+"""Which submissions need not be run again? Those whose record is on disk, if nothing has changed since."""
 
 from __future__ import annotations
 
@@ -32,35 +32,44 @@ class Journal:
             with _writing(part):
                 part.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def answers(self, student: str) -> dict | None:
-        """None where there is no record, or a damaged one: then the submission is run again."""
-        return _read(self._answers / _file_name(student))
+    @classmethod
+    def existing(cls, root: str, assignment: str) -> Journal | None:
+        """The journal of an assignment in the course at `root`; None if it was not graded there."""
+        folder = Path(root) / ".ckptlib" / assignment
+        return cls(folder) if folder.is_dir() else None
+
+    def answers(self, student: str, about: list | None = None) -> dict | None:
+        """None if there is no record, if it is damaged, or if it was made of other things than `about` names."""
+        record = _read(self._answers / _file_name(student))
+        return None if record is None or (about is not None and record.get("about") != about) else record
 
     def keep_answers(self, student: str, record: dict) -> None:
         _write(self._answers / _file_name(student), record)
 
-    def graded(self, student: str) -> dict | None:
-        return _read(self._graded / _file_name(student))
+    def graded(self, student: str, stamp: list | None = None) -> dict | None:
+        """The saved result; None if there is none, or if its stamp is a different one."""
+        found = _read(self._graded / _file_name(student))
+        return None if found is None or (stamp is not None and found.get("stamp") != stamp) else found.get("result")
 
-    def keep_graded(self, student: str, result: dict) -> None:
-        """Written last: with this record, a student is done. Not forced to disk, since it can be made again."""
-        _write(self._graded / _file_name(student), result, force=False)
+    def keep_graded(self, student: str, stamp: list, result: dict) -> None:
+        """Written last, because a student with this record is done. Not forced to disk, since it can be made again."""
+        _write(self._graded / _file_name(student), {"stamp": stamp, "result": result}, force=False)
 
     def forget_graded(self, student: str) -> None:
-        """Before anything is saved again: a submission that is interrupted then no longer counts as finished."""
+        """Called before anything is saved again, so that an interrupted submission does not count as finished."""
         _remove(self._graded / _file_name(student))
 
     def forget(self, student: str) -> None:
-        """As if this student had never been run."""
+        """Remove both records, as if this student's submission had never been run."""
         _remove(self._graded / _file_name(student))
         _remove(self._answers / _file_name(student))
 
 
 def _file_name(student: str) -> str:
-    plain = urllib.parse.quote(student, safe=" @+", errors="surrogateescape")
-    if len(plain) > 150:
-        plain = f"{plain[:100]}~{hashlib.sha256(plain.encode()).hexdigest()[:32]}"
-    return f"{plain}.json.gz"
+    name = urllib.parse.quote(student, safe=" @+", errors="surrogateescape")
+    if len(name) > 150:
+        name = f"{name[:100]}~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    return f"{name}.json.gz"
 
 
 def _read(path: Path) -> dict | None:
@@ -72,7 +81,7 @@ def _read(path: Path) -> dict | None:
 
 
 def _write(path: Path, record: dict, force: bool = True) -> None:
-    """All or nothing: a reader, and a coordinator that was killed, never see half a record."""
+    """All or nothing, so that no reader ever sees half a record, even after a coordinator was killed."""
     raw = gzip.compress(json.dumps(record).encode(), compresslevel=1, mtime=0)
     new = path.with_name(f"{path.name}.new")  # one writer at a time: the course is locked
     with _writing(path, "the same command with --resume (and without --fresh) grades the rest"):
@@ -95,14 +104,14 @@ def _remove(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _writing(path: Path, then: str = "give the same command again") -> Iterator[None]:
-    """Without its journal no grading goes on: the next submission would meet the same full or read-only disk."""
+def _writing(path: Path, then: str = "run the same command again") -> Iterator[None]:
+    """Grading stops if its journal cannot be written, because the next submission would meet the same disk."""
     try:
         yield
     except OSError as error:
         raise CkptError(
             f"{path} cannot be written: {error.strerror}. Expected a disk with room, where this user may write. "
-            f"Nothing is lost: put that right, and {then}"
+            f"Nothing is lost: fix that, and {then}"
         ) from None
 
 
@@ -119,7 +128,7 @@ def locked(private: Path) -> Iterator[None]:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
                 raise
             holder = file.read().strip() or "another process"
-            raise CkptError(f"this course is being graded by {holder}: wait for it, or end it, and try again") from None
+            raise CkptError(f"this course is being graded by {holder}. Wait for it or stop it, and try again") from None
         with _writing(path):  # past the file's buffer, which would fail once more when it is closed
             os.ftruncate(handle, 0)
             os.lseek(handle, 0, os.SEEK_SET)

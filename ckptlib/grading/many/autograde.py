@@ -1,6 +1,6 @@
 """How does a result reach Formgrader and the student? nbgrader's Autograde, with verdicts in place of its kernel.
 
-What costs time is done once per assignment or on the workers; for each submission this saves the scores through
+Slow work is done once per assignment or on the workers. For each submission, this module saves the scores through
 nbgrader's own preprocessors, then writes autograded/ and feedback/.
 """
 
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbgrader.api import Grade
 from nbgrader.converters import Autograde
 from nbgrader.preprocessors import LimitOutput
 from nbgrader.utils import parse_utc
@@ -23,15 +22,16 @@ from traitlets import List
 
 from ...errors import CkptError
 from ..assignment.assignment import Assignment
-from ..feedback.page import WAITING, CellResult, Feedback, Pages, TaskResult
+from ..feedback.page import WAITING, Pages
 from ..gradebook.course_folders import Course
 from ..gradebook.gradebook import OneGradebook
-from ..gradebook.student_rows import SaveLatePenalty, SaveScores, Sheet, Sheets, points_of
-from ..notebooks.submitted_files import Submission
+from ..gradebook.late_penalty import SaveLatePenalty
+from ..gradebook.student_rows import SaveScores, Sheet, Sheets, points_of
+from ..notebooks.submitted_files import NBGRADERS, Submission
 from ..one.scoring import Result, TaskScore
 from ..safe import sanitise
 
-TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"  # the exchange writes them into each submission
+TIMESTAMP, SECRET = NBGRADERS
 
 
 class VerdictAutograde(Autograde):
@@ -43,22 +43,23 @@ class VerdictAutograde(Autograde):
     def __init__(self, course: Course, assignment: Assignment, gradebook: OneGradebook):
         super().__init__(coursedir=course.directory, parent=course.app)
         self.course, self.assignment, self.gradebook = course, assignment, gradebook
-        self.sheets = gradebook.patiently(lambda: Sheets(gradebook.db, assignment.name))
+        self.sheets = gradebook.when_unlocked(lambda: Sheets(gradebook.db, assignment.name))
         self.pages = Pages(assignment.release)
         self.steps = [step(parent=self) for step in self.verdict_preprocessors]
 
     def save(self, submission: Submission, record: dict, result: Result) -> None:
         """Gradebook first, in one transaction; then the files, which can be made again from the journal."""
-        text = self.gradebook.patiently(lambda: self._grades(submission, record, result))
+        text = self.gradebook.when_unlocked(lambda: self._grades(submission, record, result))
         self._write_autograded(submission, text)
-        self._write_feedback(submission, record, result)
+        name, page = self.assignment.name, self.pages.page(result, record)
+        write_page(self.course.path("feedback", result.student, name), name, page, submission, self.course.secret)
 
     def has(self, student: str) -> bool:
         """Has this student's work arrived in the gradebook and in both folders?"""
         name = self.assignment.name
         places = [self.course.path("autograded", student, name) / f"{name}.ipynb"]
         places += [self.course.path("feedback", student, name) / file for file in (f"{name}.html", SECRET)]
-        if not self.gradebook.patiently(lambda: self.sheets.has_submission(student)):
+        if not self.gradebook.when_unlocked(lambda: self.sheets.has_submission(student)):
             return False
         return all(path.is_file() for path in places)
 
@@ -98,19 +99,15 @@ class VerdictAutograde(Autograde):
         _replace_folder(self.course.path("autograded", submission.student, self.assignment.name), ours, theirs)
         self.set_permissions(self.assignment.name, submission.student)
 
-    def _write_feedback(self, submission: Submission, record: dict, result: Result) -> None:
-        name, page = self.assignment.name, self.pages.page(feedback(record, result))
-        folder = self.course.path("feedback", result.student, name)
-        write_page(folder, name, page, submission, self.course.secret)
-
 
 def _read_back(sheet: Sheet, result: Result, by_hand: dict[str, float]) -> None:
-    """What counts: an instructor's score and comment where there are any, extra credit, the late penalty."""
+    """Read the scores that count: an instructor's score and comment, extra credit, and the late penalty."""
     machine = [task for task in result.tasks if task.grade_id not in by_hand]  # this is done again after a lock
-    hand = [TaskScore(name, name, 0, most, _about_hand(sheet.grades[name])) for name, most in by_hand.items()]
-    result.tasks = machine + hand
+    result.tasks = machine + [TaskScore(name, name, 0, most) for name, most in by_hand.items()]
     for task in result.tasks:
         grade = sheet.grades[task.grade_id]
+        if task.grade_id in by_hand and grade.manual_score is None:
+            task.message = WAITING if grade.needs_manual_grade else "not answered"
         task.points, task.by_hand = points_of(grade), grade.manual_score is not None
         task.extra_credit = grade.extra_credit or 0
         cells = dict.fromkeys((task.grade_id, task.name))
@@ -120,12 +117,6 @@ def _read_back(sheet: Sheet, result: Result, by_hand: dict[str, float]) -> None:
     result.late_seconds = sheet.seconds_late
 
 
-def _about_hand(grade: Grade) -> str:
-    if grade.manual_score is not None:
-        return ""
-    return WAITING if grade.needs_manual_grade else "not answered"
-
-
 def _timestamp(submission: Submission, result: Result) -> Any:
     raw = submission.files.get(TIMESTAMP, b"")[:100].decode(errors="replace").strip()
     if not raw:
@@ -133,7 +124,7 @@ def _timestamp(submission: Submission, result: Result) -> Any:
     try:
         return parse_utc(raw)
     except (ValueError, OverflowError, TypeError, AttributeError):
-        result.notes.append(f"timestamp.txt holds {raw!r}, which is not a date: the submission counts as being in time")
+        result.notes.append(f"timestamp.txt holds {raw!r}, which is not a date, so the submission counts as on time")
         return None
 
 
@@ -158,7 +149,7 @@ def _write(path: Path, raw: bytes) -> None:
 
 # ---- the page, and what nbgrader's exchange needs to hand it out ----------------------------------------------------
 def write_page(folder: Path, assignment: str, page: str, submission: Submission, course_secret: bytes) -> None:
-    """The page comes last: where it is, the others are."""
+    """The page is written last, so that where it exists, the other files do too."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in _for_the_exchange(submission, assignment, course_secret).items():
         _replace(folder / name, text)
@@ -179,13 +170,13 @@ def _for_the_exchange(submission: Submission, assignment: str, course_secret: by
 
 
 def _replace(path: Path, text: str) -> None:
-    """All of it or nothing: somebody may be reading."""
+    """Replace the file as a whole, because somebody may be reading it."""
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     os.replace(new, path)
 
 
-# ---- what they show -------------------------------------------------------------------------------------------------
+# ---- their content -------------------------------------------------------------------------------------------------
 def autograded(assignment: Assignment, record: dict, result: Result) -> nbformat.NotebookNode:
     """The notebook as it was run; the output of each grade cell is its verdict, as nbgrader reads scores from it."""
     notebook = nbformat.from_dict(record.get("notebook") or assignment.release)
@@ -201,19 +192,13 @@ def autograded(assignment: Assignment, record: dict, result: Result) -> nbformat
             task = scores.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
             outputs = record.get("cells", {}).get(cell.id, {}).get("outputs", [])
             cell.outputs = _verdict_outputs(task) if task else [nbformat.from_dict(output) for output in outputs]
-    if said := [*(f"flagged: {flag}" for flag in result.flags), *_notes(result)]:
-        notebook.cells.insert(0, _on_top(said))
+    if said := [*(f"flagged: {flag}" for flag in result.flags), *result.all_notes]:
+        # As printed text, so that nothing in it is ever read as HTML.
+        text = "".join(f"{sanitise.text(line)}\n" for line in said)
+        outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
+        title = "# About this submission, by ckptlib grade"
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(title, id="ckptlib-notes", outputs=outputs))
     return notebook
-
-
-def _notes(result: Result) -> list[str]:
-    return [result.problem, *result.notes] if result.problem else list(result.notes)
-
-
-def _on_top(said: list[str]) -> nbformat.NotebookNode:
-    """What is said of the whole submission, as printed text: nothing in it is ever read as HTML."""
-    text = nbformat.v4.new_output("stream", name="stdout", text="".join(f"{sanitise.text(line)}\n" for line in said))
-    return nbformat.v4.new_code_cell("# About this submission, by ckptlib grade", id="ckptlib-notes", outputs=[text])
 
 
 def _verdict_outputs(task: TaskScore) -> list[nbformat.NotebookNode]:
@@ -228,23 +213,3 @@ def _verdict_outputs(task: TaskScore) -> list[nbformat.NotebookNode]:
     if task.points >= task.max_points:
         return [said]
     return [said, make("execute_result", data={"text/plain": f"{task.points:g}"}, execution_count=None)]
-
-
-def feedback(record: dict, result: Result) -> Feedback:
-    tasks = [
-        TaskResult(t.name, t.points, t.max_points, t.message, t.section, t.comment, t.by_hand, t.extra_credit)
-        for t in result.tasks
-    ]
-    ran = record.get("cells", {})
-    cells = [
-        CellResult(
-            cell["id"],
-            cell["source"],
-            ran.get(cell["id"], {}).get("outputs", ()),
-            ran.get(cell["id"], {}).get("status", "ok"),
-            cell["cell_type"],
-        )
-        for cell in (record.get("notebook") or {"cells": []})["cells"]
-    ]
-    late = {"late_penalty": result.late_penalty, "late_seconds": result.late_seconds}
-    return Feedback(result.student, tasks, cells, _notes(result), result.flags, **late)

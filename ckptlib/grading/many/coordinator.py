@@ -13,32 +13,32 @@ from ...errors import CkptError
 from ..assignment.assignment import Assignment
 from ..gradebook.course_folders import Course
 from ..gradebook.journal import Journal
-from ..notebooks.submitted_files import Submission, read
+from ..notebooks.submitted_files import Submission, read, without_files
 from ..one.grade_one import ENGINE, job, know, pack
-from ..one.scoring import Result, score, without_record
+from ..one.scoring import NOT_YET, Result, score, without_record
 from ..sandbox.limits import Limits
+from ..tasks.inputs import secret_seed
 from .executors import Cluster, Pool
 from .worker_failures import Job, work
 
 if TYPE_CHECKING:
     from .autograde import VerdictAutograde
 
-_NO_TEXT = "the folder's name is not valid UTF-8, so no gradebook can store it: rename the folder and grade again"
+_NO_TEXT = (
+    "the folder's name is not valid UTF-8, so it cannot be stored in the gradebook. Rename the folder and grade again"
+)
 
 
 @dataclass
 class Coordinator:
-    """Grades one assignment of a course. One at a time: the caller holds the course's lock.
-
-    resume   skip submissions whose result has been saved everywhere
-    """
+    """Grades one assignment of a course. Only one may run at a time, so the caller holds the course's lock."""
 
     course: Course
     assignment: Assignment
     workers: Pool | Cluster
     autograde: VerdictAutograde
     limits: Limits = field(default_factory=Limits)
-    resume: bool = False
+    resume: bool = False  # skip submissions whose result has been saved everywhere
     tell: Callable[[str], None] = lambda text: None
     kernels: int = 0  # submissions that were run, and not found in the journal
 
@@ -65,25 +65,24 @@ class Coordinator:
             yield self._arrived(done.about, done.payload["seeds"], record)
 
     def _read(self, student: str) -> Submission:
-        return read(self.course.path("submitted", student, self.assignment.name), student)
+        name = self.assignment.name
+        if link := self.course.link_to(student, name):
+            why = f"{link.name} is a symbolic link, which may lead to somebody else's folder, so it is not followed"
+            return without_files(student, f"{name}.ipynb", why)
+        return read(self.course.path("submitted", student, name), student, f"{name}.ipynb")
 
     # ---- what the journal knows -------------------------------------------------------------------------------------
     def _known(self, submission: Submission) -> dict | None:
         """The stored record, if neither the submission nor the questions have changed since."""
-        record = self.journal.answers(submission.student)
-        if record is None or record.get("about") != self._about(submission):
-            return None
-        return record
+        return self.journal.answers(submission.student, self._about(submission))
 
     def _about(self, submission: Submission) -> list:
         return [ENGINE, submission.digest, self.assignment.digest, asdict(self.limits)]
 
     def _finished(self, submission: Submission) -> Result | None:
         """The saved result, if it is in every place where it belongs and nothing has changed since."""
-        found = self.journal.graded(submission.student)
-        if found is None or found["stamp"] != self._stamp(submission) or not self.autograde.has(submission.student):
-            return None
-        return Result.from_dict(found["result"])
+        found = self.journal.graded(submission.student, self._stamp(submission))
+        return Result.from_dict(found) if found is not None and self.autograde.has(submission.student) else None
 
     def _stamp(self, submission: Submission) -> list:
         when = submission.files.get("timestamp.txt", b"").hex()
@@ -95,13 +94,13 @@ class Coordinator:
         record = self._known(submission)
         if record is not None:  # the key has changed: the answers stand, what to expect is computed again
             return Job(student, job(self._bundle_digest, record["seeds"], None, answers=record["answers"]), submission)
-        name, tasks = self.assignment.name, self.assignment.graded.values()
+        name, secret = self.assignment.name, self.course.secret
         seeds = {
-            task: [self.course.seed(name, student, task, case) for case in range(self.assignment.tasks[task].cases)]
-            for task in tasks
+            task: [secret_seed(secret, name, student, task, case) for case in range(self.assignment.tasks[task].cases)]
+            for task in self.assignment.graded.values()
         }
         self.kernels += 1
-        payload = job(self._bundle_digest, seeds, submission.files, limits=asdict(self.limits))
+        payload = job(self._bundle_digest, seeds, submission.files, limits=self.limits)
         return Job(student, payload, submission)
 
     def _arrived(self, submission: Submission, seeds: dict, record: dict) -> Result:
@@ -119,15 +118,15 @@ class Coordinator:
         self.journal.forget_graded(submission.student)  # so that --resume tries again
         result = without_record(self.assignment, submission.student, problem, failed)
         try:
-            if failed and self.autograde.gradebook.patiently(lambda: self.autograde.read_grade(result)):
-                result.problem = f"the grade in the gradebook stays: {problem}"[:300]
+            if failed and self.autograde.gradebook.when_unlocked(lambda: self.autograde.read_grade(result)):
+                result.problem = f"the grade in the gradebook was kept, because {problem}"[:300]
+            elif problem.startswith(NOT_YET):
+                pass  # nothing is known about it, so there is nothing to write: not even zero points
             else:
                 self.autograde.save(Submission(submission.student, {}), {}, result)
         except CkptError:
             raise
-        except (
-            Exception
-        ) as error:  # the name itself may be the cause, if neither the database nor the file system accepts it
+        except Exception as error:  # perhaps neither the database nor the file system accepts the student's name
             result.failed, result.problem = True, f"{problem}; it could not be saved: {error}"[:300]
         return result
 
@@ -141,7 +140,7 @@ class Coordinator:
             raise
         except Exception as error:  # the fault lies in this submission only: go on with the others
             return self._zero(submission, f"the grader failed: {type(error).__name__}: {error}"[:300], True)
-        self.journal.keep_graded(submission.student, {"stamp": self._stamp(submission), "result": asdict(result)})
+        self.journal.keep_graded(submission.student, self._stamp(submission), asdict(result))
         return result
 
 

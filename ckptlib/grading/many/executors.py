@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import sys
@@ -11,7 +10,8 @@ import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 
 from ...errors import CkptError, require
-from ..sandbox.sandbox import Sandbox, default
+from ..run.machine_trouble import PAUSES
+from ..sandbox.sandbox import Sandbox, SandboxTrouble, default
 from ..sandbox.unconfined import Unconfined
 
 _NO_WORKER_SECONDS = 600.0
@@ -25,21 +25,28 @@ class Pool:
         self._executor: Executor | None = None
         self._sandbox = _start_warm_process()  # meanwhile, this process can import what it needs
 
-    def submit(self, payload: dict) -> Future[bytes]:
+    def submit(self, payload: dict) -> Future[dict]:
         if self._executor is None:
             # fork, whatever this Python's default: a worker would need seconds to import torch again
             context = multiprocessing.get_context("fork" if sys.platform.startswith("linux") else "spawn")
             self._executor = ProcessPoolExecutor(self.size, context, _begin, (os.getpid(),))
-        return self._executor.submit(_grade_one, json.dumps(payload | {"sandbox": self._address()}).encode())
+        return self._executor.submit(_grade_one, payload | {"sandbox": self._address()})
 
     def _address(self) -> str | None:
         """Where the workers find the warm process; None where there can be none."""
-        if not self._sandbox.result().alive():
-            self._sandbox = _start_warm_process()
+        for pause in PAUSES:
+            try:
+                if not self._sandbox.result().alive():
+                    self._sandbox = _start_warm_process()
+                self._sandbox.result()
+                break
+            except SandboxTrouble:  # the machine is in trouble, perhaps only now
+                time.sleep(pause)
+                self._sandbox = _start_warm_process()
         return getattr(self._sandbox.result(), "address", None)
 
     def renew(self) -> None:
-        """After a worker died: the executor is of no use any more."""
+        """Called after a worker died, because the executor cannot be used any more."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
         self._executor = None
@@ -54,7 +61,7 @@ class Pool:
 
 
 def _start_warm_process() -> Future[Sandbox | Unconfined]:
-    """In a daemon thread: a command that ends at once, with an error, must not wait for it."""
+    """In a daemon thread, because a command that ends at once with an error must not wait for it."""
     started: Future[Sandbox | Unconfined] = Future()
 
     def start() -> None:
@@ -67,7 +74,7 @@ def _start_warm_process() -> Future[Sandbox | Unconfined]:
     return started
 
 
-def _grade_one(payload: bytes) -> bytes:
+def _grade_one(payload: dict) -> dict:
     """Imported where it is used: this module must not wait for torch."""
     from ..one.grade_one import grade_one
 
@@ -101,31 +108,33 @@ class Cluster:
             Client.__init__(self._client, address, timeout=20, set_as_default=False)
         except (OSError, ValueError) as error:
             self._client.close()  # left to Python's end, it would wait there for 40 s and print a traceback
-            raise CkptError(f"no dask scheduler at {address} ({error}): expected such as tcp://10.0.0.1:8786") from None
+            raise CkptError(
+                f"no dask scheduler at {address} ({error}): expected an address such as tcp://10.0.0.1:8786"
+            ) from None
         self._executor = self._client.get_executor(pure=False)
-        self._alone_since: float | None = None
+        self._without_worker_since: float | None = None
 
     @property
     def size(self) -> int:
         return max(1, sum(self._client.nthreads().values()))
 
-    def submit(self, payload: dict) -> Future[bytes]:
-        return self._executor.submit(_grade_one, json.dumps(payload).encode())
+    def submit(self, payload: dict) -> Future[dict]:
+        return self._executor.submit(_grade_one, payload)
 
     def renew(self) -> None:
-        """Nothing to do: the scheduler replaces workers."""
+        """There is nothing to do, because the scheduler replaces workers."""
 
     def trouble(self) -> str:
-        """What keeps the cluster from working; for too long, and it is an error."""
+        """The reason why the cluster does not work; an error if that lasts too long."""
         if self._client.status != "running":
-            raise CkptError("the dask scheduler is gone. Nothing is lost: with --resume the rest is graded")
+            raise CkptError("the dask scheduler is gone. Nothing is lost: --resume grades the rest")
         if self._client.nthreads():
-            self._alone_since = None
+            self._without_worker_since = None
             return ""
-        self._alone_since = self._alone_since or time.monotonic()
-        if time.monotonic() - self._alone_since > _NO_WORKER_SECONDS:
+        self._without_worker_since = self._without_worker_since or time.monotonic()
+        if time.monotonic() - self._without_worker_since > _NO_WORKER_SECONDS:
             raise CkptError("the dask cluster has had no worker for ten minutes. Nothing is lost: use --resume later")
-        return "the dask cluster has no worker: waiting for one"
+        return "the dask cluster has no worker; waiting for one"
 
     def close(self) -> None:
         self._client.close()

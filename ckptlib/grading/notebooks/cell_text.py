@@ -27,6 +27,11 @@ def squash(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().split("\n"))
 
 
+def printable(text: str, instead: str = "?") -> str:
+    """A student's text made fit for one line of a message or a terminal, whose cursor it must not move."""
+    return "".join(letter if letter.isprintable() else instead for letter in text)
+
+
 def lines(text: str) -> set[str]:
     """The lines that are long enough to recognise a text by."""
     return {line.strip() for line in text.split("\n") if len(line.strip()) >= MIN_LINE}

@@ -1,6 +1,6 @@
 """Which cells does this file hold? Bytes of any kind in, cells or a reason out.
 
-Only the kind, the text and the names of a cell are read: a student's outputs and metadata are nobody's business.
+Only the kind, the text and the names of a cell are read, not a student's outputs and metadata.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIGNATURES = (
         rb"\s*<(!doctype|html|head|\?xml)",
         'a web page: download the notebook itself ("raw"), not the page that shows it',
     ),
-    (rb"<<<<<<< ", "a file with git's conflict marks (<<<<<<<): solve the conflict first"),
+    (rb"<<<<<<< ", "a file with git's conflict marks (<<<<<<<): resolve the conflict first"),
     (rb"\s*(#|import |from |def |class |\"\"\"|[A-Za-z_]\w* = )", PYTHON_SCRIPT),
 )
 
@@ -48,23 +48,22 @@ class Cell:
     ids: tuple[str, ...] = ()
 
 
-def read_cells(data: bytes, max_bytes: int = MAX_BYTES, max_cells: int = MAX_CELLS) -> list[Cell]:
-    """The cells of a notebook file of any nbformat version; `Unreadable` with a reason if it is none.
+def read_cells(data: bytes) -> list[Cell]:
+    """The cells of a notebook file of any nbformat version; `Unreadable` with a reason if it is not one.
 
     >>> read_cells(b'{"cells": [{"cell_type": "code", "source": ["q1 = 3"]}]}')
     [Cell(kind='code', text='q1 = 3', grade_id=None, ids=())]
     """
-    if len(data) > max_bytes:
-        raise Unreadable(
-            f"it has {len(data) / 2**20:.0f} MiB; at most {max_bytes / 2**20:.0f} are read. Clear the outputs and save."
-        )
+    if len(data) > MAX_BYTES:
+        size, most = f"{len(data) / 2**20:.0f} MiB", f"{MAX_BYTES / 2**20:.0f} MiB"
+        raise Unreadable(f"it has {size}, but at most {most} are read. Clear the outputs and save.")
     raw = _raw_cells(_parse(_decode(data), data))
-    if len(raw) > max_cells:
-        raise Unreadable(f"it has {len(raw)} cells; at most {max_cells} are read")
+    if len(raw) > MAX_CELLS:
+        raise Unreadable(f"it has {len(raw):,} cells, but at most {MAX_CELLS:,} are read")
     cells = [_cell(entry) for entry in raw if isinstance(entry, dict)]
     letters = sum(len(cell.text) for cell in cells)
     if letters > MAX_TEXT:
-        raise Unreadable(f"its cells hold {letters:,} letters; at most {MAX_TEXT:,} are read")
+        raise Unreadable(f"its cells hold {letters:,} letters, but at most {MAX_TEXT:,} are read")
     return cells
 
 
@@ -99,18 +98,16 @@ def _parse(text: str, data: bytes) -> Any:
         if what:
             reason = f"it seems to be {what}" if what != "empty" else "it is empty"
         elif text.startswith("{") and (error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()) - 1):
-            reason = "it stops in the middle: was the upload complete?"
+            reason = "it ends in the middle. Was the upload complete?"
         elif text.startswith("{"):
-            reason = f"line {error.lineno} is not valid JSON ({error.msg})" + _conflict(text)
+            reason = f"line {error.lineno} is not valid JSON ({error.msg})"
+            if "\n<<<<<<<" in text:
+                reason += ". It holds git's conflict marks (<<<<<<<), so resolve the conflict first"
         else:
-            reason = "it is not the JSON text that a notebook is stored as"
+            reason = "it is not JSON, the format that notebooks are stored in"
         raise Unreadable(reason) from None
     except (RecursionError, MemoryError):
-        raise Unreadable("its JSON is nested too deep to be a notebook") from None
-
-
-def _conflict(text: str) -> str:
-    return ": git's conflict marks (<<<<<<<) are in it; solve the conflict first" if "\n<<<<<<<" in text else ""
+        raise Unreadable("its JSON is nested too deeply to be a notebook") from None
 
 
 # ---- JSON -> cells --------------------------------------------------------------------------------------------------
@@ -119,9 +116,7 @@ def _raw_cells(notebook: Any) -> list[Any]:
         if isinstance(notebook.get("cells"), list):
             return notebook["cells"]
         if isinstance(notebook.get("worksheets"), list):  # nbformat 3 and older
-            sheets = [
-                sheet["cells"] for sheet in notebook["worksheets"] if isinstance(sheet, dict) and "cells" in sheet
-            ]
+            sheets = [_dict(sheet).get("cells") for sheet in notebook["worksheets"]]
             return [cell for cells in sheets if isinstance(cells, list) for cell in cells]
     raise Unreadable("it is JSON, but has no list of cells, so it is not a notebook")
 
@@ -152,7 +147,7 @@ def _kind(entry: dict[str, Any]) -> str:
 
 
 def _text(source: Any) -> str:
-    """A source may be one string, or lines; what is neither is left out."""
+    """A source may be one string or a list of lines; anything else is left out."""
     lines = [part for part in source if isinstance(part, str)] if isinstance(source, list) else [source]
     if not all(isinstance(line, str) for line in lines):
         return ""

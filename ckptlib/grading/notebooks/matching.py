@@ -1,7 +1,7 @@
 """Which cell of the assignment is each of the student's cells?
 
 By nbgrader's grade_id, then by the cell's id, then by its text; but a cell that defines what another task asks for
-is that task's answer, whatever its metadata says. Everything is looked up in tables: the time grows with the text.
+is that task's answer, whatever its metadata says. All lookups use tables, so the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def match(cells: list[Cell], release: Release) -> Match:
     kin = [r if r in release.answers else wanted[0] if wanted else None for r, wanted in pairs]
     result = Match(match_of, kin)
     _drop_copies(cells, result, release)
-    _choose(cells, asked, result, release)
+    _choose(cells, asked, result)
     _by_place(cells, result, release)
     versions = {s: r for s, r in enumerate(result.kin) if r is not None and s not in result.copies}
     defining = {name: r for s, r in versions.items() if r in result.answer for name in names[s]}
@@ -75,11 +75,11 @@ def _match_by_metadata(cell: Cell, wanted: list[int], release: Release) -> int |
     if r is None or text == release.cells[r].squashed:
         return r
     if text in release.by_text and r not in wanted:
-        return None  # to the letter another cell of the release: _by_text finds it
+        return None  # exactly the text of another cell of the release: _by_text finds it
     if wanted and r not in wanted and (r not in release.answers or r in release.asked.values()):
         return wanted[0]
-    prose = r in release.answers and release.cells[r].kind == "code" and cell.kind != "code" and not parse(cell.text)
-    return None if prose else r
+    no_code = r in release.answers and release.cells[r].kind == "code" and cell.kind != "code" and not parse(cell.text)
+    return None if no_code else r
 
 
 def _by_text(cells: list[Cell], match_of: list[int | None], release: Release) -> None:
@@ -120,7 +120,7 @@ def _changed(between: list[Cell], text: str) -> bool:
     return any(not needed.isdisjoint(words(cell.text)) and needed & defined(cell.text) for cell in between)
 
 
-def _choose(cells: list[Cell], asked: list[list[int]], result: Match, release: Release) -> None:
+def _choose(cells: list[Cell], asked: list[list[int]], result: Match) -> None:
     """The first version of an answer stands in its cell; a task without one takes the first cell with its names."""
     for s, r in enumerate(result.match_of):
         if r is not None and result.kin[s] == r and s not in result.copies:
@@ -128,26 +128,27 @@ def _choose(cells: list[Cell], asked: list[list[int]], result: Match, release: R
     for s in range(len(cells)):
         open_tasks = [r for r in asked[s] if r not in result.answer]
         if result.match_of[s] is None and s not in result.copies and open_tasks:
-            result.match_of[s] = result.kin[s] = open_tasks[0]
-            result.answer[open_tasks[0]] = s
-            result.by_text = True
+            _settle(s, open_tasks[0], result)
 
 
 def _by_place(cells: list[Cell], result: Match, release: Release) -> None:
     """Last resort: half of the stub's own lines are there; or, if it defines nothing, its place between neighbours."""
     lost = release.answers.keys() - result.answer.keys()
     own = Counter(release.by_line.values())
+    kinds = [cell.kind for cell in release.cells]
     for s, cell in enumerate(cells):
         if lost and _unmatched(s, cell, result):
             common = Counter(release.by_line[line] for line in lines(cell.text) & release.by_line.keys())
-            likely = [r for r in sorted(lost & common.keys()) if 2 * common[r] >= own[r] and _fits(cell, r, release)]
+            likely = [r for r in sorted(lost & common.keys()) if 2 * common[r] >= own[r] and cell.kind == kinds[r]]
             if likely:
-                _settle(s, max(likely, key=lambda r: common[r]), lost, result)
+                best = max(likely, key=lambda r: common[r])
+                _settle(s, best, result)
+                lost.discard(best)
     at = {r: s for s, r in enumerate(result.match_of) if r is not None}
     for r in sorted(lost - at.keys() - set(release.asked.values())):
         for s in (at.get(r - 1, -2) + 1, at.get(r + 1, -1) - 1):
-            if 0 <= s < len(cells) and _unmatched(s, cells[s], result) and _fits(cells[s], r, release):
-                _settle(s, r, lost, result)
+            if 0 <= s < len(cells) and _unmatched(s, cells[s], result) and cells[s].kind == kinds[r]:
+                _settle(s, r, result)
                 break
 
 
@@ -155,12 +156,7 @@ def _unmatched(s: int, cell: Cell, result: Match) -> bool:
     return result.match_of[s] is None and result.kin[s] is None and bool(cell.text.strip())
 
 
-def _fits(cell: Cell, r: int, release: Release) -> bool:
-    return cell.kind == release.cells[r].kind
-
-
-def _settle(s: int, r: int, lost: set[int], result: Match) -> None:
+def _settle(s: int, r: int, result: Match) -> None:
     result.match_of[s] = result.kin[s] = r
     result.answer[r] = s
     result.by_text = True
-    lost.discard(r)

@@ -1,8 +1,8 @@
-"""What is to be run? The assignment as it was released, with the student's answers and the student's own cells in it.
+"""What is run? The assignment as it was released, with the student's answers and the student's own cells in it.
 
     rebuilt = reassemble(read_submission(files, "01_activation_memory.ipynb"), release)
 
-Nothing of the student's but the text of cells gets through, and nothing is executed here.
+Only the text of the student's cells is used, and nothing is executed here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from .cell_text import defined, squash, without_colab, words
 from .file_formats import Cell
 from .matching import Match, match
-from .notebook_file import Candidate, Submitted, quoted, read_submission
+from .notebook_choice import Candidate, Submitted, quoted, read_submission
 from .release_cells import Release
 
 __all__ = ["Rebuilt", "Submitted", "read_submission", "reassemble"]
@@ -39,10 +39,6 @@ class Rebuilt:
     answered: dict[str, bool] = field(default_factory=dict)
     problem: str | None = None  # why there is nothing to grade: the notebook is then the empty release
     path: str | None = None  # the file that was read
-
-    @property
-    def cells(self) -> list[NotebookNode]:
-        return self.notebook.cells
 
 
 def reassemble(submitted: Submitted, release: NotebookNode) -> Rebuilt:
@@ -86,9 +82,9 @@ def _notes_on_choice(chosen: Candidate, submitted: Submitted, release: Release) 
     if chosen.path != submitted.name:
         notes.append(f"the file {quoted(chosen.path)} was read as {quoted(submitted.name)}")
     if others:
-        notes.append(f"several notebooks were submitted: {quoted(chosen.path)} was read, not {', '.join(others)}")
+        notes.append(f"several notebooks were submitted; {quoted(chosen.path)} was read, not {', '.join(others)}")
     if chosen.cells and not _known(chosen, release):
-        notes.append(f"no cell of {quoted(chosen.path)} is one of this assignment's: is it another notebook?")
+        notes.append(f"no cell of {quoted(chosen.path)} belongs to this assignment. Is it a different notebook?")
     return notes
 
 
@@ -97,27 +93,23 @@ def _rebuild(cells: list[Cell], release: NotebookNode, originals: Release) -> Re
     found = match(cells, originals)
     colab = any("google.colab" in cell.text for cell in cells)
     texts = [without_colab(cell.text) if colab and cell.kind == "code" else cell.text for cell in cells]
-    rebuilt = Rebuilt(_frame(release))
+    # An empty notebook with the release's kernelspec, whatever the student's was. Minor version 5: cells have ids.
+    notebook = nbformat.v4.new_notebook(metadata=copy.deepcopy(release.metadata))
+    notebook.nbformat_minor = max(5, release.get("nbformat_minor", 5))
+    rebuilt = Rebuilt(notebook)
     extras = _extra_cells(cells, found, originals)
-    ids = _Ids([cell.id for cell in originals.cells])
+    ids = {cell.id for cell in originals.cells if cell.id}
     for r in range(-1, len(originals.cells)):
         if r >= 0:
             rebuilt.notebook.cells.append(_restored(r, texts, found, release.cells[r], originals, ids, rebuilt))
         for s in extras.get(r, ()):
             mark = NotebookNode(ckptlib=NotebookNode(extra=True))
-            rebuilt.notebook.cells.append(_node(cells[s].kind, texts[s], ids.new(f"extra-{s + 1}"), mark))
+            rebuilt.notebook.cells.append(_node(cells[s].kind, texts[s], _new_id(f"extra-{s + 1}", ids), mark))
     kept = {s for group in extras.values() for s in group}
     rebuilt.notes = _notes_on_repairs(cells, found, originals, kept)
     if any(text != cell.text for text, cell in zip(texts, cells, strict=True)):
         rebuilt.notes.append("lines that only Google Colab can run (google.colab, drive.mount) were left out")
     return rebuilt
-
-
-def _frame(release: NotebookNode) -> NotebookNode:
-    """An empty notebook with the release's kernelspec, whatever the student's said."""
-    notebook = nbformat.v4.new_notebook(metadata=copy.deepcopy(release.metadata))
-    notebook.nbformat_minor = max(5, release.get("nbformat_minor", 5))  # cells have ids
-    return notebook
 
 
 def _node(kind: str, text: str, id: str, metadata: NotebookNode) -> NotebookNode:
@@ -127,11 +119,12 @@ def _node(kind: str, text: str, id: str, metadata: NotebookNode) -> NotebookNode
 
 
 def _restored(
-    r: int, texts: list[str], found: Match, source: NotebookNode, originals: Release, ids: _Ids, rebuilt: Rebuilt
+    r: int, texts: list[str], found: Match, source: NotebookNode, originals: Release, ids: set[str], rebuilt: Rebuilt
 ) -> NotebookNode:
     """The release's cell r; if it is an answer cell, with the student's text."""
     original = originals.cells[r]
-    cell = _node(original.kind, original.text, ids.of(r, original.label), copy.deepcopy(source.metadata))
+    name = original.id or _new_id(original.label, ids)
+    cell = _node(original.kind, original.text, name, copy.deepcopy(source.metadata))
     if "attachments" in source:
         cell.attachments = copy.deepcopy(source.attachments)
     if original.role != "answer":
@@ -152,29 +145,19 @@ def _restored(
 
 
 def _blank(text: str) -> bool:
-    """Nothing there, or a stub that defines nothing."""
+    """Is the text empty, or a stub that defines nothing?"""
     return not text.strip() or ("raise NotImplementedError" in text and not defined(text))
 
 
-class _Ids:
-    """Valid cell ids, each used once."""
-
-    def __init__(self, release_ids: list[str | None]) -> None:
-        self.release_ids = release_ids
-        self.taken = {name for name in release_ids if name}
-
-    def of(self, r: int, label: str) -> str:
-        """The release's own id, or one made of the label where the release has none."""
-        return self.release_ids[r] or self.new(label)
-
-    def new(self, wish: str) -> str:
-        base = re.sub(r"[^a-zA-Z0-9_-]", "-", wish)[:50]
-        name, n = base, 1
-        while name in self.taken:
-            n += 1
-            name = f"{base}-{n}"
-        self.taken.add(name)
-        return name
+def _new_id(wish: str, taken: set[str]) -> str:
+    """A valid cell id that is not taken yet; it is added to `taken`."""
+    base = re.sub(r"[^a-zA-Z0-9_-]", "-", wish)[:50]
+    name, n = base, 1
+    while name in taken:
+        n += 1
+        name = f"{base}-{n}"
+    taken.add(name)
+    return name
 
 
 # ---- where the student's own cells go -------------------------------------------------------------------------------
@@ -241,46 +224,45 @@ def _notes_on_repairs(cells: list[Cell], found: Match, release: Release, kept: s
     for s, r in enumerate(found.match_of):
         if r is not None:
             versions[r].append(s)
-    prose = {cell.grade_id for cell, r in zip(cells, found.match_of, strict=True) if r is None and cell.kind != "code"}
-    notes = [] if found.in_order else ["cells had been moved: they are run in the assignment's order"]
+    texts = {cell.grade_id for cell, r in zip(cells, found.match_of, strict=True) if r is None and cell.kind != "code"}
+    notes = [] if found.in_order else ["cells had been moved; they were run in the order of the assignment"]
     if found.by_text:
-        notes.append("cells had lost their nbgrader metadata: answers were found by their text")
+        notes.append("cells had lost their nbgrader metadata, so answers were found by their text")
     for r, original in enumerate(release.cells):
         if original.role == "answer":
-            notes += _on_answer(r, cells, versions[r], found, release, original.grade_id in prose)
+            notes += _on_answer(r, cells, versions[r], found, release, original.grade_id in texts)
         elif original.kind == "code":
             notes += _on_edited(cells, versions[r], release, r, kept)
     lost = [repr(cell.label) for r, cell in enumerate(release.cells) if cell.role == "locked" and not versions[r]]
     if lost:
-        notes.append(f"locked cells were missing and came back: {', '.join(lost)}")
+        notes.append(f"locked cells were missing and have been restored: {', '.join(lost)}")
     return notes
 
 
 def _on_answer(
-    r: int, cells: list[Cell], versions: list[int], found: Match, release: Release, prose: bool
+    r: int, cells: list[Cell], versions: list[int], found: Match, release: Release, no_code: bool
 ) -> list[str]:
     original = release.cells[r]
     if r in found.inside:
-        return [f"the answer to {original.label!r} stands in the cell {release.cells[found.inside[r]].label!r}"]
+        return [f"the answer to {original.label!r} is in the cell {release.cells[found.inside[r]].label!r}"]
     if not versions:
-        why = "holds no code any more" if prose else "was missing"
-        return [f"the answer cell {original.label!r} {why}: the empty one came back"]
+        why = "no longer held code" if no_code else "was missing"
+        return [f"the answer cell {original.label!r} {why} and was replaced with the empty one"]
     notes = []
     if r in found.answer:
         cell = cells[found.answer[r]]
         if cell.kind != original.kind:
             notes.append(
-                f"the answer cell {original.label!r} had been turned into {cell.kind}: read as {original.kind}"
+                f"the answer cell {original.label!r} had been turned into {cell.kind} and was read as {original.kind}"
             )
         if cell.grade_id != original.grade_id and cell.grade_id in release.by_grade_id:
-            notes.append(f"the answer to {original.label!r} stood in the cell {cell.grade_id!r}")
+            notes.append(f"the answer to {original.label!r} was in the cell {cell.grade_id!r}")
     different = [s for s in versions if s not in found.copies]
     if len(different) > 1:
-        notes.append(
-            f"the answer cell {original.label!r} was there in {len(different)} versions: all run, the last wins"
-        )
+        versions_note = f"{len(different)} versions; all of them were run, and the last one counts"
+        notes.append(f"the answer cell {original.label!r} existed in {versions_note}")
     elif len(versions) > 1:
-        notes.append(f"the answer cell {original.label!r} was there {len(versions)} times: copies were dropped")
+        notes.append(f"the answer cell {original.label!r} existed {len(versions)} times; the copies were dropped")
     return notes
 
 
@@ -290,13 +272,15 @@ def _on_edited(cells: list[Cell], versions: list[int], release: Release, r: int,
     if not edited:
         return []
     if not kept.intersection(edited):
-        return [f"the cell {original.label!r} had been edited: restored"]
+        return [f"the cell {original.label!r} had been edited and was restored"]
     order = "before" if original.role == "locked" else "after"
-    return [f"the cell {original.label!r} had been edited: restored, and the student's version runs {order} it"]
+    return [
+        f"the cell {original.label!r} had been edited. It was restored, and the student's version was run {order} it"
+    ]
 
 
 def _as_released(text: str) -> str:
-    """Without its hidden tests: an author who checks the source has edited nothing. nbgrader's own rule and words."""
+    """The text without hidden tests, by nbgrader's rule, because an author who checks the source edited nothing."""
     kept, inside = [], False
     for line in text.split("\n") if "BEGIN HIDDEN TESTS" in text else [text]:
         inside = inside or "BEGIN HIDDEN TESTS" in line

@@ -1,12 +1,11 @@
-"""What is done with one submission? Rebuilt, run, asked: bytes in, bytes out, on any worker of any executor.
+"""What is done with one submission? It is rebuilt, run and tested, on any worker of any executor.
 
-A worker shares nothing with the coordinator. What it needs of the assignment comes with the first job that it says it
-cannot do without; the warm process is the machine's (its address comes with the job) or the worker's own.
+A worker shares nothing with the coordinator. It gets the assignment with the first job that it reports that it cannot
+do without it. Its warm process is the machine's (then the job holds its address) or its own.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import io
@@ -20,15 +19,16 @@ from ...errors import CkptError
 from ..assignment.assignment import Assignment, Released
 from ..notebooks.rebuild import Rebuilt, read_submission, reassemble
 from ..run.kernel_answers import TAMPER_CHECK, question
-from ..run.run import Cell, Question, Transcript, ask_again, run
+from ..run.run import Cell, Question, Transcript, run_and_ask_again
 from ..safe import sanitise
 from ..sandbox.limits import Limits
 from ..sandbox.sandbox import Sandbox, default
-from . import tampering
+from ..tasks.answer_size import fitted
 from .scoring import is_right
-from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE
+from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE, signs_of_tampering
 
 ENGINE = 2  # changes when records of an older engine cannot be judged any more
+_MODULES = (".py", ".pyc", ".so")
 MOST_ANSWERS = 24 * 2**20  # bytes of one submission's answers
 
 _bundles: dict[str, Assignment] = {}
@@ -37,35 +37,29 @@ _one_at_a_time = threading.Lock()  # the reference runs in this process and chan
 
 def pack(assignment: Assignment) -> tuple[str, dict]:
     """The assignment as it is sent to a worker, and the digest by which the worker knows it again."""
-    files = {name: base64.b64encode(raw).decode() for name, raw in sorted(assignment.files.items())}
-    bundle = {"name": assignment.name, "files": files}
-    return hashlib.sha256(json.dumps(bundle).encode()).hexdigest(), bundle
+    bundle = {"name": assignment.name, "files": dict(sorted(assignment.files.items()))}
+    return hashlib.sha256(repr(bundle).encode()).hexdigest(), bundle
 
 
 def know(digest: str, assignment: Assignment) -> None:
-    """Before workers are forked from this process: they need not be sent what they have."""
+    """Called before workers are forked from this process, so that they need not be sent the assignment."""
     _bundles[digest] = assignment
 
 
 def job(digest: str, seeds: dict[str, list[int]], files: dict[str, bytes] | None, **more: Any) -> dict:
-    """What `grade_one` is asked for. Without files, nothing is run: it computes what to expect for known `answers`."""
-    packed = None if files is None else {name: base64.b64encode(raw).decode() for name, raw in files.items()}
-    plain = {"assignment": digest, "seeds": seeds, "files": packed}
-    return plain | {"answers": {}, "limits": {}, "sandbox": None, "bundle": None} | more
+    """The argument of `grade_one`. Without files, it runs nothing and computes what to expect for known `answers`."""
+    payload = {"assignment": digest, "seeds": seeds, "files": files, "answers": {}}
+    return payload | {"limits": Limits(), "sandbox": None, "bundle": None} | more
 
 
-def grade_one(job: bytes) -> bytes:
-    """The record of one submission: its rebuilt notebook, what its kernel returned, and what was expected."""
-    asked = json.loads(job)
-    assignment = _assignment(asked["assignment"], asked["bundle"])
+def grade_one(job: dict) -> dict:
+    """The record of one submission: its rebuilt notebook, the data that its kernel returned, and the expected data."""
+    assignment = _assignment(job["assignment"], job["bundle"])
     if assignment is None:
-        return b'{"need": "bundle"}'
-    if asked["files"] is None:
-        record = {"expected": _expected(assignment, asked["seeds"], asked["answers"])}
-    else:
-        files = {name: base64.b64decode(raw) for name, raw in asked["files"].items()}
-        record = examine(assignment, files, asked["seeds"], Limits(**asked["limits"]), asked["sandbox"])
-    return json.dumps(record).encode()
+        return {"need": "bundle"}
+    if job["files"] is None:
+        return {"expected": _expected(assignment, job["seeds"], job["answers"])}
+    return examine(assignment, job["files"], job["seeds"], job["limits"], job["sandbox"])
 
 
 def examine(
@@ -75,33 +69,36 @@ def examine(
     limits: Limits,
     sandbox: str | None = None,
 ) -> dict:
-    """Rebuild a submission, run it and ask it: its notebook, what its kernel returned, and what was expected.
+    """Rebuild, run and test a submission: its notebook, the data that its kernel returned, and the expected data.
 
-    seeds: of each task that is asked. sandbox: the address of a warm process, otherwise this process has its own.
+    seeds: of each task that is tested. sandbox: the address of a warm process; by default, this process starts one.
     """
     record = _run(assignment, files, seeds, limits, sandbox)
-    return record | {"expected": _expected(assignment, seeds, record["answers"])}
+    expected = _expected(assignment, seeds, record["answers"])
+    for name, answer in record["answers"].items():
+        if len(answer.get("cases", ())) == len(expected[name]["right"]):  # an answer that is far too large is not kept
+            answer["cases"] = [fitted(*pair) for pair in zip(answer["cases"], expected[name]["right"], strict=True)]
+    return record | {"expected": expected}
 
 
 def _assignment(digest: str, bundle: dict | None) -> Assignment | None:
     if digest not in _bundles and bundle is not None:
-        files = {name: base64.b64decode(raw) for name, raw in bundle["files"].items()}
         while len(_bundles) >= 4:  # a dask worker may live for a whole course
             _bundles.pop(next(iter(_bundles)), None)
-        _bundles[digest] = Assignment(bundle["name"], files)
+        _bundles[digest] = Assignment(**bundle)
     return _bundles.get(digest)
 
 
 def _expected(assignment: Released, seeds: dict[str, list[int]], answers: dict[str, dict]) -> dict[str, dict]:
     """The reference's data; the known mistakes', which take longer, only where the answer is not right."""
     expected = {}
-    with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()):  # what solutions print is nobody's result
+    with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()):  # the output of solutions is not part of a result
         try:
             for name, values in seeds.items():
                 right = assignment.right(name, values)
                 wrong = "cases" in answers.get(name, ()) and not is_right(assignment.tasks[name], answers[name], right)
                 expected[name] = {"right": right, "mistakes": assignment.known(name, values) if wrong else []}
-        except CkptError:  # it says already where the slip is
+        except CkptError:  # it already names the place of the mistake
             raise
         except Exception as error:  # an error of the assignment, the same for every submission
             raise CkptError(f"the solutions of {assignment.name} raise {type(error).__name__}: {error}") from error
@@ -133,29 +130,32 @@ def _run(
         Question(name, question(nonces[name], assignment.tasks_py, probe, its_seeds), nonces[name])
         for name, (probe, its_seeds) in asked_of.items()
     ]
-    cells = [*_cells(rebuilt), Cell(MUST_RAISE, f"assert False, {nonces[MUST_RAISE]!r}")]
+    cells = [*_cells(rebuilt, assignment, files), Cell(MUST_RAISE, f"assert False, {nonces[MUST_RAISE]!r}")]
     files, sandbox = _beside(assignment, rebuilt, files), Sandbox(address) if address else default()
-    seen = run(cells, questions, files, limits, sandbox)
-    ask_again(seen, cells, questions, _answer_cells(rebuilt, assignment), files, limits, sandbox)
+    seen = run_and_ask_again(cells, questions, _answer_cells(rebuilt, assignment), files, limits, sandbox)
     with _one_at_a_time:
-        odd = tampering.signs(seen, nonces[MUST_RAISE], tamper_seeds)
+        odd = signs_of_tampering(seen, nonces[MUST_RAISE], tamper_seeds)
     return record | _record_of(seen, seeds) | {"tampering": odd}
 
 
-def _cells(rebuilt: Rebuilt) -> list[Cell]:
-    """Grade cells are left out: what they find in the student's kernel decides nothing."""
-    code = (cell for cell in rebuilt.cells if cell.cell_type == "code")
-    return [Cell(cell.id, cell.source) for cell in code if not cell.metadata.get("nbgrader", {}).get("grade")]
+def _cells(rebuilt: Rebuilt, assignment: Released, files: dict[str, bytes]) -> list[Cell]:
+    """Grade cells are left out, because their result in the student's kernel decides nothing."""
+    own_modules = any(name.endswith(_MODULES) and name not in assignment.released_files for name in files)
+    # with modules of the student's own beside it, a released cell may import one of them
+    released = {} if own_modules else {cell.id: cell.source for cell in assignment.release.cells}
+    code = (cell for cell in rebuilt.notebook.cells if cell.cell_type == "code")
+    kept = (cell for cell in code if not cell.metadata.get("nbgrader", {}).get("grade"))
+    return [Cell(cell.id, cell.source, released.get(cell.id) == cell.source) for cell in kept]
 
 
 def _answer_cells(rebuilt: Rebuilt, assignment: Released) -> dict[str, str]:
     """Cell id -> task, of the answer cells that belong to one task: they have its name."""
-    ids = (cell.metadata.get("nbgrader", {}).get("grade_id") for cell in rebuilt.cells)
+    ids = (cell.metadata.get("nbgrader", {}).get("grade_id") for cell in rebuilt.notebook.cells)
     return {name: name for name in ids if name in assignment.tasks}
 
 
 def _beside(assignment: Released, rebuilt: Rebuilt, files: dict[str, bytes]) -> dict[str, bytes]:
-    """What lies in the kernel's folder: the student's files; those of the release are as they were released."""
+    """The files in the kernel's folder: the student's, and those of the release as they were released."""
     released = assignment.released_files
     taken = {rebuilt.path, *released, *(folder for name in released for folder in _folders(name))}
     own = {name: raw for name, raw in files.items() if name not in taken and not name.endswith(".ipynb")}
@@ -179,7 +179,7 @@ def _record_of(seen: Transcript, seeds: dict[str, list[int]]) -> dict:
         answers[name] = _answer(seen["questions"][name])
         room -= len(json.dumps(answers[name]))
         if room < 0:
-            answers[name] = {"reason": f"the answers are too large: {MOST_ANSWERS:,} bytes are allowed"}
+            answers[name] = {"reason": f"the answers are too large; at most {MOST_ANSWERS:,} bytes are allowed"}
     kept = {"cells": cells, "answers": answers, "resources": seen["resources"], "sandboxed": seen["sandboxed"]}
     return kept | {"events": seen["events"]}
 
@@ -187,7 +187,7 @@ def _record_of(seen: Transcript, seeds: dict[str, list[int]]) -> dict:
 def _answer(found: dict) -> dict:
     """{"cases": [data]} or {"missing": [names]} or {"reason": text}, and how far the kernel grew meanwhile."""
     if found["answer"] is None:
-        return {"reason": _REASONS.get(found["reason"], f"could not be asked: {found['reason']}")}
+        return {"reason": _REASONS.get(found["reason"], f"could not be tested: {found['reason']}")}
     data = found["answer"].get("data")
     known = {"cases", "missing"} & set(data) if isinstance(data, dict) else set()
     if not known or not all(isinstance(data[key], list) for key in known):
@@ -195,20 +195,20 @@ def _answer(found: dict) -> dict:
     return {key: data[key] for key in known} | {"grown": found["rss_peak"] - found["rss_before"]}
 
 
-# What ended a question. The words are those of run/cell_timeout.py, run/run.py and sandbox/resource_usage.py.
+# The reasons why a question ended. The keys come from run/cell_timeout.py, run/run.py and sandbox/usage_watchdog.py.
 _REASONS = {
     "timeout": "took too long on other inputs and was stopped",
     "memory": "needed too much memory on other inputs and was stopped",
-    "cpu": "was stopped on other inputs: the notebook had used up its processor time",
+    "cpu": "was stopped on other inputs, because the notebook had used up its processor time",
     "output": "printed too much on other inputs and was stopped. Is there a print left in a loop?",
     "processes": "started too many processes on other inputs and was stopped",
     "sockets": "opened too many connections on other inputs and was stopped",
     "died": "ended the kernel on other inputs",
-    "closed": "closed the kernel's connection on other inputs, so that no answer could come",
-    "garbage": "could not be asked: the kernel sent what no kernel sends. Does a cell use its sockets?",
-    "wall time": "was not asked: the notebook had used up its time",
-    "error": "could not be asked: the kernel raised an error that is not the answer's",
-    "no answer": "could not be asked: the kernel did not answer",
-    "several answers": "was not counted: the kernel gave several answers to one question",
-    "a forged answer": "was not counted: the answer that came belongs to no question that was asked",
+    "closed": "closed the kernel's connection on other inputs, so that it could not answer",
+    "garbage": "could not be tested, because the kernel sent malformed messages. Does a cell use its sockets?",
+    "wall time": "was not tested, because the notebook had used up its time",
+    "error": "could not be tested, because the kernel raised an error that does not come from the answer",
+    "no answer": "could not be tested, because the kernel did not answer",
+    "several answers": "was not counted, because the kernel gave several answers to one question",
+    "a forged answer": "was not counted, because the kernel's answer does not belong to the question",
 }

@@ -7,12 +7,14 @@ import textwrap
 from dataclasses import asdict, dataclass, field
 
 from ..assignment.assignment import Released
-from ..tasks.difference import NOT_ANSWERED
+from ..notebooks.cell_text import printable
+from ..tasks.comparison import NOT_ANSWERED
 from ..tasks.probes import Task
 from ..tasks.verdict import Verdict
 
 TAMPERED = "tampered kernel"
-NOT_ISOLATED = "not isolated: it could read and write what you can"
+NOT_YET = "not graded yet"  # how the reason begins when the machine, and not the submission, is at fault
+NOT_ISOLATED = "not isolated: it could read and write everything that you can"
 LONGEST_ERROR = 200  # letters of what a cell raised
 _BLANK = "NotImplementedError"  # what a cell raises that nobody has filled in
 
@@ -56,6 +58,10 @@ class Result:
         return round(sum(t.max_points for t in self.tasks), 6)
 
     @property
+    def all_notes(self) -> list[str]:
+        return [self.problem, *self.notes] if self.problem else self.notes
+
+    @property
     def reason(self) -> str:
         """One line: what an instructor wants to know first."""
         parts = [self.problem, *self.flags] if self.problem else list(self.flags)
@@ -68,16 +74,12 @@ class Result:
         return "; ".join(filter(None, parts)) or "every task is right"
 
     @classmethod
-    def from_dict(cls, plain: dict) -> Result:
-        return cls(**plain | {"tasks": [TaskScore(**task) for task in plain["tasks"]]})
+    def from_dict(cls, fields: dict) -> Result:
+        return cls(**fields | {"tasks": [TaskScore(**task) for task in fields["tasks"]]})
 
     def as_json(self) -> dict:
-        plain = {"student": self.student, "score": self.score, "max_score": self.max_score, "reason": self.reason}
-        return (
-            plain
-            | {"flags": self.flags, "notes": self.notes, "late_penalty": self.late_penalty}
-            | {"tasks": [asdict(task) for task in self.tasks]}
-        )
+        names = ("student", "score", "max_score", "reason", "flags", "notes", "late_penalty")
+        return {name: getattr(self, name) for name in names} | {"tasks": [asdict(task) for task in self.tasks]}
 
 
 def score(assignment: Released, student: str, record: dict) -> Result:
@@ -100,7 +102,7 @@ def score(assignment: Released, student: str, record: dict) -> Result:
 
 
 def without_record(assignment: Released, student: str, problem: str, failed: bool = False) -> Result:
-    """Zero points, and why: for a submission that nobody could run."""
+    """Zero points and the reason, for a submission that could not be run."""
     record = {"notes": [], "problem": problem}
     result = score(assignment, student, record)
     result.failed = failed
@@ -108,19 +110,21 @@ def without_record(assignment: Released, student: str, problem: str, failed: boo
 
 
 def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
-    answer = record["answers"].get(task.name, {"reason": "was not asked"})
+    answer = record["answers"].get(task.name, {"reason": "was not tested"})
     if missing := [name for name in task.names if name in answer.get("missing", ())]:
         raised = _raised(record.get("cells", {}).get(task.name, {}))
         if raised == _BLANK:
             return _lost(NOT_ANSWERED)
+        if why := _ended(record, task.name):
+            return _lost(f"{', '.join(missing)} is not defined, because {why}")
         why = f": its cell stopped with {raised}" if raised else ". Was the cell run without an error?"
         return _lost(f"{', '.join(missing)} is not defined{why}")
     if "reason" in answer:
         return _lost(answer["reason"])
     if tampered and task.peak_limit is not None:
-        return _lost("is measured in the kernel, and this kernel was tampered with")
+        return _lost("is measured in the kernel, but this kernel was tampered with")
     if task.peak_limit is not None and (grown := answer.get("grown")) is not None and grown > task.peak_limit:
-        return _lost(f"the kernel grew by {grown:,} bytes while it ran, {task.peak_limit:,} are allowed")
+        return _lost(f"the kernel's memory grew by {grown:,} bytes while it ran; {task.peak_limit:,} are allowed")
     expected = record["expected"][task.name]
     cases = answer.get("cases")
     if not isinstance(cases, list) or len(cases) != len(expected["right"]):
@@ -131,6 +135,17 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
         return _lost(f"the answer cannot be compared: {type(error).__name__}: {error}"[:300])
 
 
+def _ended(record: dict, name: str) -> str:
+    """Which cell ended the kernel, this one or an earlier one that it may have needed? Then a NameError is no news."""
+    for cell_id, cell in record.get("cells", {}).items():
+        if cell_id == name:
+            return "its cell ended the kernel" if cell.get("status") == "died" else ""
+        if cell.get("status") in ("died", "timeout"):
+            what = "ended the kernel" if cell["status"] == "died" else "had to be stopped"
+            return f"an earlier cell, {printable(cell_id, ' ')!r}, {what}"
+    return ""
+
+
 def _raised(cell: dict) -> str:
     """What an answer's cell ended with, as one short line, in a student's words. "" if it did not raise."""
     errors = [output for output in cell.get("outputs", ()) if output.get("output_type") == "error"]
@@ -138,13 +153,13 @@ def _raised(cell: dict) -> str:
         return ""
     if errors[-1]["ename"] == _BLANK:
         return _BLANK
-    text = "".join(c if c.isprintable() else " " for c in f"{errors[-1]['ename']}: {errors[-1]['evalue']}")
+    text = printable(f"{errors[-1]['ename']}: {errors[-1]['evalue']}", " ")
     text = re.sub(r" \([^()]*, line (\d+)\)$", r" (line \1)", text)  # IPython's name for a cell differs in every run
     return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …")
 
 
 def is_right(task: Task, answer: dict, right: list) -> bool:
-    """Would nothing be said about this answer? Then the known mistakes need not be tried."""
+    """Is this answer fully right? Then the known mistakes need not be tried."""
     expected = {task.name: {"right": right, "mistakes": []}}
     return _verdict(task, {"answers": {task.name: answer}, "expected": expected}, False).right
 

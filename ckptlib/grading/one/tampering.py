@@ -1,4 +1,8 @@
-"""Has the student's code tampered with its kernel? Then an assertion may not fail, or sums may come out differently."""
+"""Has the student's code tampered with its kernel? Checks whose results only an honest kernel gives.
+
+A tamper check is asked before and after all other questions (run/kernel_answers.py says what it computes), and a cell
+whose assertion must fail is run after all other cells.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,21 @@ from typing import Any
 
 from ..run.kernel_answers import sample
 from ..run.run import Transcript
-from ..tasks.data import decode
-from ..tasks.difference import Tolerance, difference
+from ..tasks.answer_encoding import decode
+from ..tasks.comparison import Tolerance, difference
 
 FIRST_CHECK, LAST_CHECK = "tamper check before", "tamper check after"  # questions, asked before and after all others
 MUST_RAISE = "must-raise"  # a cell, run after all others
 _FORGERIES = ("several answers", "a forged answer", "an answer outside its question")
 
 
-def signs(seen: Transcript, nonce: str, seeds: list[int]) -> list[str]:
-    """Why this kernel seems to be tampered with; usually there is nothing.
+def signs_of_tampering(seen: Transcript, nonce: str, seeds: list[int]) -> list[str]:
+    """The reasons why this kernel seems to be tampered with; usually there are none.
 
-    nonce: what the failing assertion says   seeds: those of both tamper checks
+    nonce: the text of the assertion that must fail   seeds: those of both tamper checks
     """
-    return [*_silenced(seen, nonce), *_other_results(seen, seeds), *_forged(seen)]
+    forged = [f"{its['reason']} to {name!r}" for name, its in seen["questions"].items() if its["reason"] in _FORGERIES]
+    return [*_silenced(seen, nonce), *_other_results(seen, seeds), *forged]
 
 
 def _silenced(seen: Transcript, nonce: str) -> list[str]:
@@ -37,9 +42,9 @@ def _other_results(seen: Transcript, seeds: list[int]) -> list[str]:
         found = seen["questions"][name]
         if found["answer"] is None:
             if found["reason"] != "wall time":
-                odd.append(f"ordinary computations could not be done in it ({found['reason']})")
+                odd.append(f"ordinary computations failed in it ({found['reason']})")
         elif text := _unlike(found["answer"], seed):
-            odd.append(f"ordinary computations have other results in it ({text})")
+            odd.append(f"ordinary computations give different results in it ({text})")
     return odd
 
 
@@ -49,9 +54,3 @@ def _unlike(answer: Any, seed: int) -> str:
         return difference(decode(found), decode(sample(seed)), Tolerance(1e-5, 1e-6))
     except Exception as error:  # forged data can cause any
         return f"no data: {error}"[:100]
-
-
-def _forged(seen: Transcript) -> list[str]:
-    return [
-        f"{found['reason']} to {name!r}" for name, found in seen["questions"].items() if found["reason"] in _FORGERIES
-    ]

@@ -1,6 +1,6 @@
 """Which tasks does an assignment have, where only its release is known? Its tasks.py says it, in a kernel.
 
-tasks.py lies beside the notebook, and may come from anybody: it is never run outside a kernel.
+tasks.py is beside the notebook and may come from anybody, so it is never run outside a kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..tasks.probes import Checks, QuizForm, Task
 
 _CODE = """import json, tasks
 print("\\n" + json.dumps([
-    [name, task.shown, task.points, task.section, task.cases, task.parts, " ".join(task.names)]
+    [name, task.has_visible_answer, task.points, task.section, task.cases, task.parts, " ".join(task.names)]
     for name, task in tasks.check.tasks.items()
 ]))"""
 _REMEDY = "Put the notebook into the folder that its assignment came in, or fetch the assignment again"
@@ -27,7 +27,7 @@ _REMEDY = "Put the notebook into the folder that its assignment came in, or fetc
 def released(files: dict[str, bytes]) -> Released:
     """The assignment that these files of a student were released with."""
     if "tasks.py" not in files:
-        raise CkptError(f"there is no tasks.py beside the notebook, so its tasks are not known. {_REMEDY}")
+        raise CkptError(f"there is no tasks.py beside the notebook, so its tasks are unknown. {_REMEDY}")
     try:
         return Released(files, _tasks(files))
     except CkptError as error:
@@ -49,10 +49,10 @@ def _tasks(files: dict[str, bytes]) -> dict[str, Task]:
     except (ValueError, TypeError):
         tasks = {}
     if not tasks:
-        raise CkptError("tasks.py, beside the notebook, names no task: there is nothing to check")
+        raise CkptError("tasks.py, beside the notebook, does not define a task, so there is nothing to check")
     return tasks
 
 
-def _task(name: str, shown: bool, points: float, section: str, cases: int, parts: bool, names: str) -> Task:
+def _task(name: str, visible: bool, points: float, section: str, cases: int, parts: bool, names: str) -> Task:
     probe: Any = SimpleNamespace(__name__=name)  # it runs in a kernel only
-    return (Task if shown else QuizForm)(Checks("tasks.py"), probe, float(points), section, cases, parts, names)
+    return (Task if visible else QuizForm)(Checks("tasks.py"), probe, float(points), section, cases, parts, names)

@@ -12,7 +12,6 @@ from typing import Any
 
 from nbgrader import api
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
 
 from ...errors import CkptError
 from ..gradebook.course_folders import Course
@@ -87,14 +86,6 @@ class Report:
         return [line for line in self.lines if line.submitted]
 
     @property
-    def not_handed_in(self) -> list[Line]:
-        return [line for line in self.lines if not line.submitted]
-
-    @property
-    def unreadable(self) -> list[Line]:
-        return [line for line in self.lines if line.problem]
-
-    @property
     def mean_score(self) -> float:
         scores = [line.score for line in self.lines if line.score is not None]
         return fmean(scores) if scores else 0.0
@@ -108,9 +99,8 @@ class Report:
         right = sum(answer.points >= answer.max_points for answer in answers)
         missed = sum(answer.points <= 0 < answer.max_points for answer in answers)
         shares = [answer.points / answer.max_points for answer in answers if answer.max_points]
-        read = [
-            line.answers[task] for line in having if not line.problem
-        ]  # a problem with the file is not an idea that was missed
+        # A file that cannot be read is not an idea that was missed.
+        read = [line.answers[task] for line in having if not line.problem]
         told = frequent(dict.fromkeys(answer.missed or filter(None, [answer.message])) for answer in read)
         return Item(
             task=task,
@@ -144,16 +134,12 @@ def collect(course: Course, assignment: str, tell: Callable[[str], None] = print
     url = course.directory.db_url
     file = make_url(url).database if make_url(url).get_backend_name() == "sqlite" else None
     if file and not Path(file).exists():
-        raise CkptError(f"there is no gradebook at {file}: grade first (ckptlib grade {assignment})")
-    try:
-        with OneGradebook(url, course.directory.course_id, tell) as gradebook:
-            report = gradebook.patiently(lambda: from_gradebook(gradebook, assignment))
-    except OperationalError as error:
-        raise CkptError(f"the gradebook cannot be read: {str(error.orig).strip().splitlines()[0]}") from None
+        raise CkptError(f"there is no gradebook at {file}; grade first (ckptlib grade {assignment})")
+    with OneGradebook(url, course.directory.course_id, tell) as gradebook:
+        report = gradebook.when_unlocked(lambda: from_gradebook(gradebook, assignment))
     report.tasks = _in_order(report.tasks, course, assignment)
-    records = Path(course.directory.root) / ".ckptlib" / assignment
-    if records.is_dir():
-        _add_reasons(report, Journal(records))
+    if journal := Journal.existing(course.directory.root, assignment):
+        _add_reasons(report, journal)
     return report
 
 
@@ -173,10 +159,12 @@ def from_gradebook(gradebook: api.Gradebook, assignment: str) -> Report:
         found = gradebook.find_assignment(assignment)
     except api.MissingEntry:
         known = ", ".join(sorted(a.name for a in gradebook.assignments)) or "none"
-        raise CkptError(f"the gradebook has no assignment {assignment!r}, only: {known}. Was it graded?") from None
+        raise CkptError(f"the gradebook has no assignment {assignment!r}, only: {known}. Has it been graded?") from None
     cells = [cell for notebook in found.notebooks for cell in (*notebook.grade_cells, *notebook.task_cells)]
     tasks = {_task(cell.name): cell.max_score or 0.0 for cell in sorted(cells, key=lambda cell: cell.name)}
-    lines = {s.id: _line(s) for s in gradebook.students}
+    lines = {}
+    for s in gradebook.students:
+        lines[s.id] = Line(s.id, s.last_name or "", s.first_name or "", s.email or "", s.lms_user_id or "")
     for submission in found.submissions:
         line = lines[submission.student_id]
         line.submitted, line.timestamp = True, str(submission.timestamp or "")
@@ -184,16 +172,6 @@ def from_gradebook(gradebook: api.Gradebook, assignment: str) -> Report:
     for student, name, points, most, manual in _grades(gradebook, found):
         lines[student].answers[_task(name)] = Answer(points, most, manual is not None)
     return Report(assignment, tasks, [lines[student] for student in sorted(lines)])
-
-
-def _line(student: api.Student) -> Line:
-    return Line(
-        student.id,
-        last_name=student.last_name or "",
-        first_name=student.first_name or "",
-        email=student.email or "",
-        lms_id=student.lms_user_id or "",
-    )
 
 
 def _grades(gradebook: api.Gradebook, assignment: api.Assignment) -> list[Any]:
@@ -212,8 +190,7 @@ def _task(grade_id: str) -> str:
 
 def _add_reasons(report: Report, journal: Journal) -> None:
     for line in report.submitted:
-        graded, record = journal.graded(line.student) or {}, journal.answers(line.student) or {}
-        result = graded.get("result", {})
+        result, record = journal.graded(line.student) or {}, journal.answers(line.student) or {}
         line.flags, line.notes = result.get("flags", []), result.get("notes", [])
         line.problem = result.get("problem", "")
         for task in result.get("tasks", []):

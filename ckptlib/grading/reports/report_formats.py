@@ -1,8 +1,9 @@
-"""How is a report written? As text for a terminal, as CSV for each question or for Canvas's import, as JSON."""
+"""How is a report written? As text for a terminal, as CSV for each question, for Canvas or for Moodle, as JSON."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from collections.abc import Iterable
@@ -12,9 +13,12 @@ from typing import Any
 from nbgrader.api import Gradebook
 from nbgrader.plugins import ExportPlugin
 
-from .class_report import Item, Line, Report, from_gradebook
+from ...errors import CkptError
+from ..notebooks.cell_text import printable
+from .class_report import Line, Report, from_gradebook
 from .similarity import Similarity
 
+_ODD = "\N{REPLACEMENT CHARACTER}"
 MOST_TOLD = 5  # messages per task in the text; all of them are in the JSON
 
 
@@ -36,18 +40,42 @@ def to_csv(report: Report) -> str:
 def to_canvas(report: Report, canvas_id: str = "") -> str:
     """What Canvas's Gradebook > Import reads. Students are matched by ID (lms_user_id) or by SIS Login ID (student id).
 
-    Without `canvas_id`, the assignment's number in Canvas, the import offers to create the assignment. Who submitted
-    nothing keeps an empty cell.
+    Without `canvas_id`, the assignment's number in Canvas, it is matched by its name, and the import offers to create
+    one that does not exist. Who submitted nothing has no row, because an empty cell would delete a grade.
     """
+    if canvas_id and not canvas_id.isdecimal():
+        raise CkptError(
+            f"{canvas_id!r} is not a number: expected the one at the end of the assignment's page in Canvas"
+        )
     title = f"{report.assignment} ({canvas_id})" if canvas_id else report.assignment
     header = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title]
     possible = ["    Points Possible", "", "", "", "", report.max_score]
-    rows = [[_canvas_name(line), line.lms_id, "", line.student, "", line.score] for line in report.lines]
+    rows = []
+    for line in report.submitted:
+        name = ", ".join(filter(None, [line.last_name, line.first_name])) or line.student
+        rows.append([name, line.lms_id, "", line.student, "", line.score])
     return written([header, possible, *rows])
 
 
-def _canvas_name(line: Line) -> str:
-    return ", ".join(filter(None, [line.last_name, line.first_name])) or line.student
+MOODLE_IDS = {"username": "student", "email": "email", "idnumber": "lms_id"}  # of Moodle's users -> of a Line
+
+
+def to_moodle(report: Report, identified_by: str) -> str:
+    """What Moodle's Grades > Import > CSV file reads: whose grade, the grade, and what was said to each task.
+
+    Moodle gives the grade of a row without a name to the student of the row before, so such a row is refused.
+    """
+    rows: list[list[Any]] = [[identified_by, report.assignment, f"{report.assignment} feedback"]]
+    for line in report.submitted:
+        user = getattr(line, MOODLE_IDS[identified_by])
+        if not user:
+            raise CkptError(
+                f"the gradebook has no {identified_by} of {line.student}, and Moodle would give the grade to somebody "
+                f"else. Add it (nbgrader db student add), or choose another --moodle-id: {', '.join(MOODLE_IDS)}"
+            )
+        told = [f"{task}: {answer.message}" for task, answer in line.answers.items() if answer.message]
+        rows.append([user, line.score, html.escape("\n".join(told), quote=False)])  # Moodle shows feedback as HTML
+    return written(rows)
 
 
 def to_json(report: Report, similarity: Similarity | None = None) -> str:
@@ -70,27 +98,29 @@ def to_json(report: Report, similarity: Similarity | None = None) -> str:
 # ---- text -----------------------------------------------------------------------------------------------------------
 def as_text(found: Report, similarity: Similarity | None) -> str:
     """`similarity`: None where no answers are kept."""
+    alike = similarity or "No answers are kept in this course (.ckptlib), because they were graded elsewhere."
+    problems = [f"{line.student}: {_first(line.problem)}" for line in found.lines if line.problem]
     blocks = [
         _head(found),
-        _section("Could not be read", (f"{line.student}: {_first(line.problem)}" for line in found.unreadable)),
+        _section("Could not be read", problems),
         _tasks(found),
         _section("Flagged", (f"{line.student}: {'; '.join(line.flags)}" for line in found.submitted if line.flags)),
         _section("Scores", _scores(found)),
-        _section("Alike beyond chance: a reason to look, not a verdict", _alike(similarity)),
+        _section("More alike than chance explains (a reason to look, not a verdict)", str(alike).split("\n")),
     ]
-    return "\n\n".join("\n".join(map(_printable, block)) for block in blocks if block) + "\n"
+    return "\n\n".join("\n".join(printable(line, _ODD) for line in block) for block in blocks if block) + "\n"
 
 
 def _head(found: Report) -> list[str]:
     head = f"{found.assignment}: {len(found.submitted)} submissions of {len(found.lines)} students"
     if found.submitted:
         head += f", {found.mean_score:.2f} of {found.max_score:g} points on average"
-    missing = ", ".join(line.student for line in found.not_handed_in)
+    missing = ", ".join(line.student for line in found.lines if not line.submitted)
     return [head, f"Not handed in: {missing}"] if missing else [head]
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:
-    """A title and what stands under it; nothing at all where that is nothing."""
+    """A title and the lines under it; nothing at all if there are no lines."""
     indented = [f"  {line}" for line in lines]
     return [title, *indented] if indented else []
 
@@ -99,40 +129,22 @@ def _tasks(found: Report) -> list[str]:
     width = max(map(len, found.tasks), default=4)
     lines = [f"{'task':{width}}  answered  right  partly  missed  mean"]
     for item in found.items():
-        lines += _item(item, width)
+        counts = f"{item.answered:8}  {item.right:5}  {item.partly:6}  {item.missed:6}  {item.mean_share:4.0%}"
+        told = [f"    {n} of {item.submissions} were told: {_first(message)}" for message, n in item.told]
+        more = [f"    and {len(told) - MOST_TOLD} other messages"] if len(told) > MOST_TOLD else []
+        lines += [f"{item.task:{width}}  {counts}", *told[:MOST_TOLD], *more]
     return lines
 
 
-def _item(item: Item, width: int) -> list[str]:
-    counts = f"{item.answered:8}  {item.right:5}  {item.partly:6}  {item.missed:6}  {item.mean_share:4.0%}"
-    told = [f"    {n} of {item.submissions} were told: {_first(message)}" for message, n in item.told]
-    more = [f"    and {len(told) - MOST_TOLD} other messages"] if len(told) > MOST_TOLD else []
-    return [f"{item.task:{width}}  {counts}", *told[:MOST_TOLD], *more]
-
-
-def _scores(found: Report) -> list[str]:
+def _scores(found: Report) -> Iterable[str]:
     width = max((len(line.student) for line in found.submitted), default=0)
-    return [f"{line.student:{width}}  {_score(line, found.max_score)}" for line in found.submitted]
-
-
-def _score(line: Line, most: float) -> str:
-    late = f", late: {line.late_penalty:g} points less" if line.late_penalty else ""
-    return f"{line.score:>5g} / {most:g}{late}"
-
-
-def _alike(similarity: Similarity | None) -> list[str]:
-    if similarity is None:
-        return ["No answers are kept in this course (.ckptlib): they were graded elsewhere."]
-    return str(similarity).split("\n")
+    for line in found.submitted:
+        late = f", late: {line.late_penalty:g} points less" if line.late_penalty else ""
+        yield f"{line.student:{width}}  {line.score:>5g} / {found.max_score:g}{late}"
 
 
 def _first(message: str) -> str:
     return message.splitlines()[0]
-
-
-def _printable(line: str) -> str:
-    """A student's error may hold what a terminal would obey."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
 # ---- CSV ------------------------------------------------------------------------------------------------------------
@@ -160,8 +172,8 @@ def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     # Control characters go: a spreadsheet may skip them, and then meet the formula after them.
-    plain = "".join(c if c.isprintable() or c == "\n" else " " for c in value)
-    return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20") else plain
+    clean = "".join(c if c.isprintable() or c == "\n" else " " for c in value)
+    return f"'{clean}" if clean.lstrip()[:1] in ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20") else clean
 
 
 class PerQuestionExporter(ExportPlugin):

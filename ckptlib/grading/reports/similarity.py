@@ -1,20 +1,22 @@
 """Which submissions are alike beyond chance? Fingerprints of their answers, compared through an inverted index.
 
 Names that the answer itself chose, comments, docstrings, annotations, the order of statements and of terms are taken
-out first: they are what a copyist changes. What the stub, the reference or much of the class has says nothing about
-two students, and is taken out too. A pair is a reason to look at two notebooks, not a verdict.
+out first: they are what a copyist changes. Anything that the stub, the reference or much of the class has says nothing
+about two students, and is taken out too. A pair is a reason to look at two notebooks, not a verdict.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
-import warnings
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+
+from ..notebooks.cell_text import parse
 
 GRAM = 8  # tokens that one fingerprint covers: about two short statements
 WINDOW = 4  # of each so many neighbouring fingerprints the smallest is kept (winnowing; Schleimer et al., 2003)
@@ -31,7 +33,7 @@ class TaskMatch:
     task: str
     share: float
     shared: int
-    verbatim: bool  # equal to the letter, except for spaces
+    verbatim: bool  # equal except for spaces
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Pair:
         """For ranking: a long answer that is mostly alike weighs more than a short one that is entirely so."""
         return self.score * sum(match.shared for match in self.tasks)
 
+    @property
+    def where(self) -> str:
+        return ", ".join(match.task + (" (word for word)" if match.verbatim else "") for match in self.tasks)
+
 
 @dataclass(frozen=True)
 class Similarity:
@@ -56,19 +62,15 @@ class Similarity:
     too_short: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        shown = self.pairs[:MOST_SHOWN]
-        lines = [f"{' and '.join(p.students)}: {p.score:.0%} alike in {_described(p.tasks)}" for p in shown]
+        listed = self.pairs[:MOST_SHOWN]
+        lines = [f"{' and '.join(pair.students)}: {pair.score:.0%} alike in {pair.where}" for pair in listed]
         if len(self.pairs) > MOST_SHOWN:
             lines.append(f"and {len(self.pairs) - MOST_SHOWN:,} other pairs")
-        lines = lines or ["No two submissions are alike beyond chance."]
+        lines = lines or ["No two submissions are more alike than chance explains."]
         if self.too_short:
             told = ", ".join(f"{task} ({count} answers)" for task, count in self.too_short.items())
-            lines.append(f"Too short to tell: {told}.")
+            lines.append(f"Too short to compare: {told}.")
         return "\n".join(lines)
-
-
-def _described(matches: Sequence[TaskMatch]) -> str:
-    return ", ".join(match.task + (" (word for word)" if match.verbatim else "") for match in matches)
 
 
 def compare(answers: Mapping[str, Mapping[str, str]], common: Mapping[str, Sequence[str]] | None = None) -> Similarity:
@@ -83,13 +85,11 @@ def compare(answers: Mapping[str, Mapping[str, str]], common: Mapping[str, Seque
             found[pair].append((match, size))
         if short := sum(len(marks[text]) < SHORT for text in texts.values()):
             too_short[task] = short
-    pairs = [_pair(students, matches) for students, matches in found.items()]
+    pairs = []
+    for students, matches in found.items():
+        share = sum(match.shared for match, _ in matches) / sum(size for _, size in matches)
+        pairs.append(Pair(students, share, [match for match, _ in matches]))
     return Similarity(sorted(pairs, key=lambda pair: (-pair.evidence, pair.students)), too_short)
-
-
-def _pair(students: tuple[str, str], matches: list[tuple[TaskMatch, int]]) -> Pair:
-    score = sum(match.shared for match, _ in matches) / sum(size for _, size in matches)
-    return Pair(students, score, [match for match, _ in matches])
 
 
 def _answered(text: str, common: Sequence[str]) -> bool:
@@ -134,16 +134,12 @@ def fingerprints(source: str, window: int = WINDOW) -> set[int]:
 
 def normalised(source: str) -> list[str]:
     """The tokens of a text without what a copyist changes. Where it does not parse: its words, every name alike."""
-    source = re.sub(r"^[ \t]*[%!].*$", "", source[:LONGEST], flags=re.MULTILINE)  # magics
-    source = source.encode(errors="replace").decode()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the answer would warn of is not our concern
-            tree = ast.parse(source)
-        return _Normaliser(tree).tokens(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        words = re.findall(r"#.*|[^\W\d]\w*|\d[\w.]*|[^\w\s]", source)
-        return ["name" if word.isidentifier() else word for word in words if word[0] != "#"]
+    source = source[:LONGEST].encode(errors="replace").decode()
+    with contextlib.suppress(RecursionError):
+        if (tree := parse(source)) is not None:
+            return _Normaliser(tree).tokens(tree)
+    words = re.findall(r"#.*|[^\W\d]\w*|\d[\w.]*|[^\w\s]", source)
+    return ["name" if word.isidentifier() else word for word in words if word[0] != "#"]
 
 
 class _Normaliser:

@@ -1,1 +1,1 @@
-"""How is a submission run and asked? Cells in, outputs and answers out, always within the limits."""
+"""How is a submission run and tested? Cells in, outputs and answers out, always within the limits."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from .zmtp import Malformed, Peer
+from .zmtp import Malformed
 
 _DELIMITER = b"<IDS|MSG>"
 _DEEPEST = 64
@@ -23,69 +23,41 @@ class Message:
     kind: str
     parent: str  # id of the request that it claims to belong to
     content: dict[str, Any]
-    metadata: dict[str, Any]
     nbytes: int
 
 
-class Conversation:
-    """The two channels on which cells are run: requests and replies on shell, everything else on iopub.
-
-    stdin is not opened: input() then fails at once. Interrupts go by signal, so control is not needed either.
-    """
-
-    def __init__(self, connection_info: dict, most_bytes: int) -> None:
-        self._key = connection_info["key"].encode()
-        self._session = uuid.uuid4().hex
-        identity = self._session.encode()
-        self.shell = Peer(_address(connection_info, "shell"), "DEALER", identity, most_bytes)
-        self.iopub = Peer(_address(connection_info, "iopub"), "SUB", identity, most_bytes)
-
-    def request(self, kind: str, content: dict[str, Any]) -> str:
-        """Send a request on shell; its id."""
-        header = {
-            "msg_id": uuid.uuid4().hex,
-            "msg_type": kind,
-            "session": self._session,
-            "username": "ckptlib",
-            "date": datetime.now(UTC).isoformat(),
-            "version": "5.3",
-        }
-        parts = [json.dumps(part).encode() for part in (header, {}, {}, content)]
-        self.shell.send([_DELIMITER, self._sign(parts), *parts])
-        return header["msg_id"]
-
-    def execute(self, code: str) -> str:
-        """Ask for one cell to be run; the id of the request. A failing cell does not cancel the next."""
-        asked = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
-        return self.request("execute_request", {**asked, "allow_stdin": False, "stop_on_error": False})
-
-    def read(self, frames: list[bytes]) -> Message:
-        """Check one message and take it apart; Malformed when anything about it is wrong."""
-        try:
-            at = frames.index(_DELIMITER)
-            signature, *parts = frames[at + 1 : at + 6]
-        except ValueError:
-            raise Malformed("a message without Jupyter's delimiter or signature") from None
-        if len(parts) != 4 or not hmac.compare_digest(self._sign(parts), signature):
-            raise Malformed("a message with a wrong signature or a missing part")
-        header, parent, metadata, content = (_json_object(part) for part in parts)
-        kind, parent_id = header.get("msg_type"), parent.get("msg_id", "")
-        if not isinstance(kind, str) or not isinstance(parent_id, str):
-            raise Malformed("a message whose type or parent is not a text")
-        return Message(kind, parent_id, content, metadata, sum(map(len, parts)))
-
-    def _sign(self, parts: list[bytes]) -> bytes:
-        return hmac.new(self._key, b"".join(parts), hashlib.sha256).hexdigest().encode()
-
-    def close(self) -> None:
-        """Hang up on both channels."""
-        self.shell.close()
-        self.iopub.close()
+def write(kind: str, content: dict[str, Any], session: str, key: bytes) -> tuple[str, list[bytes]]:
+    """The id and the frames of a request."""
+    header = {
+        "msg_id": uuid.uuid4().hex,
+        "msg_type": kind,
+        "session": session,
+        "username": "ckptlib",
+        "date": datetime.now(UTC).isoformat(),
+        "version": "5.3",
+    }
+    parts = [json.dumps(part).encode() for part in (header, {}, {}, content)]
+    return header["msg_id"], [_DELIMITER, _sign(parts, key), *parts]
 
 
-def _address(connection_info: dict, channel: str) -> str | tuple[str, int]:
-    host, port = connection_info["ip"], connection_info[f"{channel}_port"]
-    return (host, port) if connection_info["transport"] == "tcp" else f"{host}-{port}"
+def read(frames: list[bytes], key: bytes) -> Message:
+    """Check one message and take it apart; Malformed when anything about it is wrong."""
+    try:
+        at = frames.index(_DELIMITER)
+        signature, *parts = frames[at + 1 : at + 6]
+    except ValueError:
+        raise Malformed("a message without Jupyter's delimiter or signature") from None
+    if len(parts) != 4 or not hmac.compare_digest(_sign(parts, key), signature):
+        raise Malformed("a message with a wrong signature or a missing part")
+    header, parent, _, content = (_json_object(part) for part in parts)
+    kind, parent_id = header.get("msg_type"), parent.get("msg_id", "")
+    if not isinstance(kind, str) or not isinstance(parent_id, str):
+        raise Malformed("a message whose type or parent is not a text")
+    return Message(kind, parent_id, content, sum(map(len, parts)))
+
+
+def _sign(parts: list[bytes], key: bytes) -> bytes:
+    return hmac.new(key, b"".join(parts), hashlib.sha256).hexdigest().encode()
 
 
 def _json_object(raw: bytes) -> dict[str, Any]:

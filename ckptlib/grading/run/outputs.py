@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any
 
@@ -9,6 +10,7 @@ from ..sandbox.limits import Limits
 from .messages import Message
 
 _KINDS = ("stream", "display_data", "execute_result", "error", "update_display_data", "clear_output")
+_JSON = re.compile(r"application/(.*\+)?json", re.DOTALL)  # the mime types whose data need not be text
 _MOST_SHOWN = 20  # outputs with one display_id that an update changes: a flood of both would take forever
 CUT = "\n[output cut here: the limit is {} bytes]\n"
 
@@ -38,7 +40,10 @@ class Outputs:
             return
         self.received[message.parent] += message.nbytes
         if message.kind == "clear_output":
-            self._clear(outputs, message)
+            if message.content.get("wait"):
+                self._clear_next.add(message.parent)
+            else:
+                self._empty(outputs, message.parent)
             return
         output = _output(message)
         if output is None or not self._fits(message, output, outputs):
@@ -46,8 +51,8 @@ class Outputs:
         display_id = message.content.get("transient", {})
         display_id = display_id.get("display_id") if isinstance(display_id, dict) else None
         if message.kind == "update_display_data":
-            for shown in self._displays.get(display_id, ()) if isinstance(display_id, str) else ():
-                shown["data"], shown["metadata"] = output["data"], output["metadata"]
+            for displayed in self._displays.get(display_id, ()) if isinstance(display_id, str) else ():
+                displayed["data"], displayed["metadata"] = output["data"], output["metadata"]
             return
         if message.parent in self._clear_next:
             self._clear_next.discard(message.parent)
@@ -67,12 +72,6 @@ class Outputs:
             self._cut.add(request)
             note = CUT.format(self._limits.cell_output_bytes)
             _append(outputs, {"output_type": "stream", "name": "stderr", "text": note})
-
-    def _clear(self, outputs: list[dict], message: Message) -> None:
-        if message.content.get("wait"):
-            self._clear_next.add(message.parent)
-        else:
-            self._empty(outputs, message.parent)
 
     def _empty(self, outputs: list[dict], request: str) -> None:
         outputs.clear()
@@ -114,9 +113,10 @@ def _output(message: Message) -> dict | None:
         lines = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
         named = {key: str(content.get(key, ""))[:10_000] for key in ("ename", "evalue")}
         return {"output_type": "error", **named, "traceback": lines}
-    data = _mime_bundle(content.get("data"))
-    if data is None:
+    data = content.get("data")
+    if not isinstance(data, dict):
         return None
+    data = {mime: value for mime, value in data.items() if isinstance(value, str) or _JSON.fullmatch(mime)}
     metadata = content.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     output: dict[str, Any] = {"output_type": "display_data", "data": data, "metadata": metadata}
@@ -124,11 +124,3 @@ def _output(message: Message) -> dict | None:
         count = content.get("execution_count")
         output |= {"output_type": kind, "execution_count": count if type(count) is int and count >= 0 else None}
     return output
-
-
-def _mime_bundle(data: Any) -> dict | None:
-    """mime type -> text, or any JSON where the type says so; other entries are left out."""
-    if not isinstance(data, dict):
-        return None
-    is_json = lambda mime: mime == "application/json" or (mime.startswith("application/") and mime.endswith("+json"))  # noqa: E731
-    return {mime: value for mime, value in data.items() if isinstance(value, str) or is_json(mime)}

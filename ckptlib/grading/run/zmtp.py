@@ -16,7 +16,7 @@ _CHUNK = 1 << 18
 
 
 class Malformed(ValueError):
-    """What arrived is not what a kernel sends."""
+    """The bytes that arrived are not a message of a kernel."""
 
 
 def _frame(body: bytes, flags: int = 0) -> bytes:
@@ -52,17 +52,15 @@ class Peer:
         self._greeted = False
         self.closed = False
         self._out = bytearray(_GREETING + _ready(kind.encode(), identity))
-        self._held: bytearray | None = bytearray()  # libzmq hangs up on who speaks before it has heard READY
+        self._held: bytearray | None = bytearray()  # libzmq closes a connection on which anything comes before READY
         if kind == "SUB":
             self.send([b"\x01"])  # subscribe to everything
 
     def fileno(self) -> int:
-        """For select and poll."""
         return self._socket.fileno()
 
     @property
     def unsent(self) -> bool:
-        """Is something waiting for the kernel to read?"""
         return bool(self._out)
 
     def send(self, frames: list[bytes]) -> None:
@@ -155,6 +153,5 @@ class Peer:
         return flags, body
 
     def close(self) -> None:
-        """Hang up."""
         self._socket.close()
         self.closed = True

@@ -1,4 +1,4 @@
-"""What of a student's output may be shown in somebody else's browser? Text and images; nothing that could run.
+"""Which outputs of a student may be shown in somebody else's browser? Text and images; nothing that could run.
 
 Feedback pages and the notebooks in autograded/ hold only what comes out of here: Formgrader shows those in the
 instructor's browser, with the instructor's cookies.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import nbformat
@@ -38,7 +38,7 @@ def outputs(found: Any, room: int = ROOM) -> list[nbformat.NotebookNode]:
             continue
         room -= nbytes(safe)
         if room < 0:
-            kept.append(_stream("stderr", "[the rest is not shown: the outputs of this cell are too large]\n"))
+            kept.append(_stream("stderr", "[the rest is not shown, because the outputs of this cell are too large]\n"))
             break
         kept.append(safe)
     return [nbformat.from_dict(output) for output in _joined(kept)]
@@ -64,12 +64,12 @@ def text(value: Any, longest: int = LONGEST_TEXT) -> str:
 
 
 # Unpaired surrogates cannot be written to a file; control characters other than tab, newline, return and escape are
-# no text. The bidirectional controls would let code look like other code.
+# not text. The bidirectional controls would let code look like other code.
 _CONTROL = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
 def markdown(source: str) -> str:
-    """A student's own markdown, for a notebook that Formgrader renders: plain prose as it is, anything else as code.
+    """A student's own markdown, for a notebook that Formgrader renders: as code if it may hold more than text.
 
     Markdown may hold HTML, javascript: links, and TeX whose \\href is a link too.
     """
@@ -112,15 +112,15 @@ def _data(found: Any) -> dict[str, str]:
     data = {}
     if "text/plain" in found:
         data["text/plain"] = text(found["text/plain"])
-    for mime, show in IMAGES.items():
+    for mime in IMAGES:
         if mime in found:
-            shown, reason = show(text(found[mime], LONGEST_IMAGE))
-            if shown:
-                return {**data, mime: shown}
+            encoded, reason = image(mime, text(found[mime], LONGEST_IMAGE))
+            if encoded:
+                return {**data, mime: encoded}
             if reason:
                 data["text/plain"] = f"[{reason}]"
     if not data and found:
-        data["text/plain"] = _NO_SVG if "image/svg+xml" in found else "[an output without text is not shown]"
+        data["text/plain"] = _NO_SVG if "image/svg+xml" in found else "[an output that has no text is not shown]"
     return data
 
 
@@ -135,33 +135,22 @@ def _joined(kept: Iterable[dict]) -> list[dict]:
             joined.append(output)
     for output in joined:
         if "text" in output:
-            output["text"] = text(_overwritten(output["text"]))
+            # A progress bar returns to the start of its line, so only its last text is kept.
+            lines = (line.rstrip("\r").rpartition("\r")[2] for line in output["text"].split("\n"))
+            output["text"] = text("\n".join(lines))
     return joined
 
 
-def _overwritten(found: str) -> str:
-    """A progress bar returns to the start of its line: only what it wrote last is kept."""
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in found.split("\n"))
-
-
 # ---- images ---------------------------------------------------------------------------------------------------------
-# Each check takes an encoded image and returns what to show, or why it is not shown; two empty texts if it is not one.
-def png(found: str) -> tuple[str, str]:
-    return _bitmap(found, _png_size)
-
-
-def jpeg(found: str) -> tuple[str, str]:
-    return _bitmap(found, _jpeg_size)
-
-
-def _bitmap(found: str, size: Callable[[bytes], tuple[int, int]]) -> tuple[str, str]:
+def image(mime: str, found: str) -> tuple[str, str]:
+    """The encoded image to show, and the reason if it is not shown; two empty texts if `found` is not an image."""
     try:
         raw = base64.b64decode("".join(found.split()), validate=True)
     except ValueError:
         return "", ""
     if len(raw) > LARGEST:
         return "", f"an image of {len(raw):,} bytes is not shown"
-    width, height = size(raw)
+    width, height = IMAGES[mime](raw)
     if width * height > MOST_PIXELS:
         return "", f"an image of {width:,} x {height:,} pixels is not shown"
     return (base64.b64encode(raw).decode(), "") if width * height else ("", "")
@@ -184,6 +173,6 @@ def _jpeg_size(raw: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-# mime type -> its check, in the order of preference. SVG is not here: a drawing may hold scripts and styles, and even
-# without them it can keep a browser busy.
-IMAGES = {"image/png": png, "image/jpeg": jpeg}
+# In the order of preference. SVG is not among them, because a drawing may hold scripts and styles, and even without
+# them it can keep a browser busy.
+IMAGES = {"image/png": _png_size, "image/jpeg": _jpeg_size}

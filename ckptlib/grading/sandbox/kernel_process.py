@@ -25,9 +25,10 @@ class KernelProcess:
         self.exit: dict | None = None  # {"exit": code, "cpu": seconds, "peak": bytes} once it has ended
         self._connection, self._sockets = connection, sockets
         connection.settimeout(_SETUP_SECONDS)
-        message, fds = self._next()
+        _, fds = self._next()
         self.ending = fds[0]  # a pidfd: readable when the process has ended
-        self.pid = _host_pid(self.ending)
+        with open(f"/proc/self/fdinfo/{self.ending}", encoding="utf-8") as file:
+            self.pid = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
 
     def _next(self) -> tuple[dict, list[int]]:
         received = protocol.receive(self._connection)
@@ -42,7 +43,6 @@ class KernelProcess:
         self._next()
 
     def alive(self) -> bool:
-        """Has the first process of the sandbox not ended yet?"""
         return self.exit is None and self.ending >= 0 and not _readable(self.ending)
 
     def signal(self, number: int) -> None:
@@ -50,10 +50,6 @@ class KernelProcess:
         with contextlib.suppress(ProcessLookupError):
             if self.ending >= 0:
                 signal.pidfd_send_signal(self.ending, number)
-
-    def interrupt(self) -> None:
-        """What Ctrl-C does."""
-        self.signal(signal.SIGINT)
 
     def kill(self) -> None:
         """End the kernel and everything that came from it: when pid 1 of a pid namespace dies, Linux kills the rest."""
@@ -85,8 +81,3 @@ def _readable(fd: int) -> bool:
     poll = select.poll()  # select.select fails on descriptors from 1024 up, which a busy worker has
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def _host_pid(pidfd: int) -> int:
-    with open(f"/proc/self/fdinfo/{pidfd}", encoding="utf-8") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("Pid:"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 MIB = 2**20
 
@@ -24,10 +24,6 @@ class Limits:
     disk_bytes: int = 256 * MIB  # of memory, in fact: all folders of a submission are in a tmpfs
     cell_output_bytes: int = 1 * MIB
     output_bytes: int = 4 * MIB
-
-    def as_dict(self) -> dict:
-        """Plain data, to be sent to the warm process."""
-        return asdict(self)
 
 
 def apply(limits: Limits, baseline: int | None, own_user: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What has a kernel imported before it starts? What costs a submission nothing then."""
+"""What has a kernel imported before it starts? Modules that cost a submission no time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRELOAD = (
     "stack_data executing pure_eval asttokens pygments.lexers.python pygments.formatters.terminal256 "
     "pygments.formatters.html pygments.styles.default pexpect "
     "ckptlib ckptlib.models.mlp ckptlib.figures ckptlib.remember.measurement ckptlib.remember.saved_tensors "
-    "ckptlib.remember.ledger ckptlib.remember.hooks ckptlib.autodiff.rules ckptlib.recompute.checkpoint "
+    "ckptlib.remember.ledger ckptlib.remember.hooks ckptlib.autodiff.derivatives ckptlib.recompute.checkpoint "
     "ckptlib.recompute.lint ckptlib.planning.profile ckptlib.recompute.policy_report ckptlib.fitting.fit "
     "ckptlib.models.formulas ckptlib.autodiff.tape ckptlib.book.ranks ckptlib.grading.run.kernel_answers "
     "ckptlib.grading.tasks.probes ckptlib.grading.tasks.quiz"
@@ -30,7 +30,7 @@ LATER = ["torch._dynamo"]
 
 
 def preload(names: Sequence[str]) -> list[str]:
-    """Import `names`; what cannot be imported is returned, and left to the notebook, which may never ask for it."""
+    """Import `names`. Returns those that cannot be imported; the notebook may never need them."""
     # Nobody steps through a graded notebook, and ipykernel spends 0.2 s on the chance.
     sys.modules["debugpy"] = None  # type: ignore[assignment]  # Python's mark for: there is no such module
     importlib.import_module("ipykernel.debugger")

@@ -16,10 +16,10 @@ from traitlets import Bool, Dict, Unicode
 
 from .kernel_process import KernelProcess
 from .limits import Limits
-from .resource_usage import PERIOD, Watchdog
 from .sandbox import Sandbox, default
 from .sockets import CHANNELS
-from .unconfined import PlainProcess, Unconfined
+from .unconfined import Unconfined, UnconfinedProcess
+from .usage_watchdog import PERIOD, Watchdog
 
 _KILLED = 9  # the number of SIGKILL, a name that Windows does not know
 
@@ -32,7 +32,7 @@ class SandboxProvisioner(KernelProvisionerBase):
     sandboxed = Bool(True, help="False where kernels cannot be isolated: then `warning` says why")
     warning = Unicode("")
 
-    process: KernelProcess | PlainProcess | None = None
+    process: KernelProcess | UnconfinedProcess | None = None
     watchdog: Watchdog | None = None
     _own: Sandbox | Unconfined | None = None
 
@@ -57,7 +57,7 @@ class SandboxProvisioner(KernelProvisionerBase):
         self.process = sandbox.kernel(limits, channels=CHANNELS, key=key)
         self.process.settle()
         self.watchdog = Watchdog(self.process, limits)
-        threading.Thread(target=_watch, args=(self.process, self.watchdog, limits), daemon=True).start()
+        threading.Thread(target=_watch, args=(self.process, self.watchdog), daemon=True).start()
         info = self.process.connection_info
         self.connection_info = cast(KernelConnectionInfo, {**info, "key": info["key"].encode()})
         if self.parent:  # after a restart it would go on looking for the old sockets
@@ -86,7 +86,7 @@ class SandboxProvisioner(KernelProvisionerBase):
             self.process.kill()
 
     async def terminate(self, restart: bool = False) -> None:
-        await self.kill(restart)  # pid 1 of a namespace heeds no gentler signal that it does not handle
+        await self.kill(restart)  # pid 1 of a namespace ignores gentler signals that it does not handle
 
     async def cleanup(self, restart: bool = False) -> None:
         self._end()
@@ -100,7 +100,7 @@ class SandboxProvisioner(KernelProvisionerBase):
             self._own = None
 
 
-def _watch(process: KernelProcess | PlainProcess, watchdog: Watchdog, limits: Limits) -> None:
+def _watch(process: KernelProcess | UnconfinedProcess, watchdog: Watchdog) -> None:
     """For as long as the kernel lives: the process that asked for it cannot be relied on to look after it."""
     while process.exit is None and process.alive():
         watchdog.check()

@@ -21,9 +21,10 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import asdict
 from pathlib import Path
 
-from . import protocol, visible_system
+from . import file_system, protocol
 from .kernel_process import KernelProcess
 from .limits import Limits
 from .preload import LATER
@@ -31,10 +32,19 @@ from .sockets import CHANNELS, connection_info, listen, open_listener, own_folde
 from .unconfined import Unconfined
 
 _START_SECONDS = 120.0
+AS_ROOT = "CKPTLIB_UNCONFINED_AS_ROOT"
+_NOT_AS_ROOT = (
+    "a submission would run as root, and could read and change everything on this machine, because {why}. Grade as an "
+    f"ordinary user, or mend that. If you trust every submission, set {AS_ROOT}=1 to run them as root all the same"
+)
 
 
 class SandboxUnavailable(RuntimeError):
     """This machine cannot isolate a kernel; the message says what is missing."""
+
+
+class SandboxTrouble(SandboxUnavailable):
+    """This machine could isolate kernels, but does not manage to now: it is to be tried again, and never without."""
 
 
 class Sandbox:
@@ -51,8 +61,8 @@ class Sandbox:
         """Start a warm process. It ends with this process, however that ends."""
         if not sys.platform.startswith("linux"):
             raise SandboxUnavailable(
-                f"only Linux isolates a kernel, and this is {sys.platform}. Run here what you trust, such as your own "
-                "notebooks, and grade submissions on Linux, in a virtual machine or in WSL"
+                f"only Linux isolates a kernel, and this is {sys.platform}. Run only code that you trust here, such "
+                "as your own notebooks, and grade submissions on Linux, in a virtual machine or in WSL"
             )
         if shutil.which("bwrap") is None:
             raise SandboxUnavailable("bubblewrap is missing. On Debian and Ubuntu: sudo apt-get install bubblewrap")
@@ -76,7 +86,7 @@ class Sandbox:
         request = {
             "key": key,
             "channels": list(channels),
-            "limits": limits.as_dict(),
+            "limits": asdict(limits),
             "files": {name: base64.b64encode(data).decode() for name, data in (files or {}).items()},
             "later": any(name in sys.modules for name in LATER),
         }
@@ -133,15 +143,9 @@ def _launch(address: str, preload: Sequence[str] | None) -> tuple[subprocess.Pop
     pipes = [read, os.pidfd_open(os.getpid())]  # the pidfd tells of our death even if a forked copy holds the lifeline
     try:
         with open_listener(address) as listener:
-            arguments = [
-                "-m",
-                "ckptlib.grading.sandbox.warm_process",
-                "--listener",
-                str(listener.fileno()),
-                "--lifeline",
-            ]
-            arguments += [str(fd) for fd in pipes] + ([] if preload is None else ["--preload", *preload])
-            process = _start_and_keep(lambda: visible_system.command(arguments, pipes), [listener.fileno()], pipes)
+            arguments = ["-m", "ckptlib.grading.sandbox.warm_process", "--listener", str(listener.fileno())]
+            arguments += ["--lifeline", *map(str, pipes), *([] if preload is None else ["--preload", *preload])]
+            process = _start_and_keep(lambda: file_system.command(arguments, pipes), [listener.fileno()], pipes)
         _wait_until_ready(process)
     except BaseException:
         os.close(lifeline)
@@ -175,29 +179,43 @@ def _start_and_keep(command: Callable[[], list[str]], fds: list[int], pipes: lis
     return started.result()
 
 
-def _wait_until_ready(process: subprocess.Popen) -> list[str]:
+def _wait_until_ready(process: subprocess.Popen) -> None:
     said: list[str] = []
     assert process.stdout is not None  # a pipe
     poll = select.poll()
     poll.register(process.stdout, select.POLLIN)
+    ended = False
     while poll.poll(_START_SECONDS * 1000):
         line = process.stdout.readline().decode(errors="replace")
         if line.startswith("ready"):
-            return line.split()[1:]
+            return
         if not line:
+            ended = True
             break
         said.append(line)
     process.kill()
     process.stdout.close()
-    raise SandboxUnavailable("the warm process did not start:\n" + "".join(said[-20:]))
+    code = process.wait()
+    text = "".join(said[-20:])
+    if not ended:
+        raise SandboxTrouble(f"the warm process was not ready after {_START_SECONDS:g} s; is the machine busy?\n{text}")
+    if code < 0 or code > 128 or any(sign in text for sign in _SIGNS_OF_TROUBLE):
+        raise SandboxTrouble(f"the warm process ended with code {code}; is the machine out of memory?\n{text}")
+    raise SandboxUnavailable("the warm process did not start:\n" + text)
 
 
+# What bubblewrap and Python say when the machine has no memory or no processes left for them.
+_SIGNS_OF_TROUBLE = ("Cannot allocate memory", "MemoryError", "Resource temporarily unavailable")
 _starting = threading.Lock()
 _default: dict[int, Sandbox | Unconfined] = {}  # process id -> its sandbox: a forked worker must not use its parent's
 
 
-def default() -> Sandbox | Unconfined:
-    """This process's own warm process, started when first needed. Where there can be none, it warns: loudly, once."""
+def default(own_work: bool = False) -> Sandbox | Unconfined:
+    """This process's own warm process, started when first needed. Where there can be none, it warns: loudly, once.
+
+    own_work: what runs is the caller's own, who has run it before, so root may run it again. In many containers a
+    reader of the book is root, and there is no sandbox.
+    """
     with _starting:
         found = _default.get(os.getpid())
         if found is None or not found.alive():
@@ -205,7 +223,12 @@ def default() -> Sandbox | Unconfined:
                 found.close()
             try:
                 found = Sandbox.start()
+            except SandboxTrouble:
+                raise
             except SandboxUnavailable as why:
+                root = getattr(os, "geteuid", lambda: -1)() == 0
+                if root and not own_work and os.environ.get(AS_ROOT) != "1":
+                    raise SandboxUnavailable(_NOT_AS_ROOT.format(why=why)) from None
                 found = Unconfined(str(why))
                 warnings.warn(found.warning, RuntimeWarning, stacklevel=2)
             _default[os.getpid()] = found
@@ -216,3 +239,18 @@ def use(address: str) -> Sandbox:
     """From now on fork from the warm process at `address`, which another process on this machine has started."""
     sandbox = _default[os.getpid()] = Sandbox(address)
     return sandbox
+
+
+def best_in_container() -> Sandbox | Unconfined:
+    """For root in a container: a warm process, or else kernels of users who own nothing. This process's from now on."""
+    if os.geteuid() != 0:
+        raise SandboxUnavailable("expected to be started by root, who alone can run a kernel as another user")
+    found: Sandbox | Unconfined
+    try:
+        found = Sandbox.start()
+    except SandboxTrouble:
+        raise
+    except SandboxUnavailable as why:
+        found = Unconfined(str(why), other_users=True)
+    _default[os.getpid()] = found
+    return found

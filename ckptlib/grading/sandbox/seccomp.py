@@ -7,7 +7,7 @@ import errno
 import platform
 import struct
 
-from .namespaces import prctl
+from .linux_calls import prctl
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -82,13 +82,12 @@ def program(machine: str) -> bytes:
     return b"".join([*lines, _instruction(_RETURN, _DENY)])
 
 
-def deny() -> bool:
-    """Install the filter for the caller and all that it starts; False on a machine type that is not in the list."""
+def deny() -> None:
+    """Install the filter for the caller and all processes that it starts. Other machine types have no filter."""
     machine = platform.machine()
     if machine not in _DENIED:
-        return False
+        return
     code = ctypes.create_string_buffer(program(machine))
     size = (len(code) - 1) // 8
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", size, ctypes.addressof(code)))
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(header))
-    return True

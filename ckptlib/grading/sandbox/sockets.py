@@ -34,10 +34,7 @@ def port(channel: str) -> int:
 
 def listen(prefix: str, channels: Sequence[str]) -> dict[str, socket.socket]:
     """Open the sockets `prefix`-1, `prefix`-2, …: from now on a client can connect, even before a kernel accepts."""
-    opened = {}
-    for channel in channels:
-        opened[channel] = open_listener(f"{prefix}-{port(channel)}")
-    return opened
+    return {channel: open_listener(f"{prefix}-{port(channel)}") for channel in channels}
 
 
 def open_listener(path: str) -> socket.socket:

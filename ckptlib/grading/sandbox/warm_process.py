@@ -20,8 +20,8 @@ import socket
 import sys
 import traceback
 
-from . import isolation, kernel_start, protocol
-from . import namespaces as ns
+from . import file_system, isolation, kernel_start, protocol
+from . import linux_calls as linux
 from .limits import Limits, data_nbytes
 from .preload import LATER, PRELOAD, preload
 
@@ -29,13 +29,13 @@ from .preload import LATER, PRELOAD, preload
 def own_rights_only(uid: int | None) -> None:
     """Started by root: look at processes through a /proc of our own, then become an ordinary user for good."""
     if uid is not None:
-        ns.mount("proc", "/proc", "proc", ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC)
+        linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-        ns.drop_capabilities()
-    ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user has reset what bubblewrap had set
-    ns.prctl(ns.PR_SET_DUMPABLE, 0)  # nobody of the same user looks into this process
+        linux.drop_capabilities()
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user has reset what bubblewrap had set
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)  # nobody of the same user looks into this process
 
 
 def serve(listener: socket.socket, lifelines: list[int]) -> None:
@@ -71,7 +71,7 @@ def _keep(connection: socket.socket, ask: int) -> None:
     """The keeper's whole life. Never returns."""
     status = 1
     try:
-        ns.prctl(ns.PR_SET_PDEATHSIG, signal.SIGKILL)
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         received = protocol.receive(connection)
         if received is not None:
@@ -80,7 +80,7 @@ def _keep(connection: socket.socket, ask: int) -> None:
             os.close(ask)
             _keep_kernel(connection, *received)
             status = 0
-    except BaseException:  # whatever it is, the worker must hear of it
+    except BaseException:  # the worker is told, whatever it is
         with contextlib.suppress(Exception):
             protocol.send(connection, {"failed": traceback.format_exc()})
     finally:
@@ -124,7 +124,7 @@ def _become_kernel(request: dict, limits: Limits, fds: list[int], report: int) -
         baseline = data_nbytes()  # before /proc is another one, or none
         isolation.settle(limits)
         isolation.close_fds({report, *fds})
-        isolation.write_files({name: base64.b64decode(data) for name, data in request["files"].items()})
+        file_system.write_files({name: base64.b64decode(data) for name, data in request["files"].items()})
         sys.argv = ["kernel"]
         isolation.lock(limits, baseline)
     except BaseException:
@@ -146,6 +146,7 @@ def main() -> None:
     parser.add_argument("--preload", nargs="*", default=PRELOAD)
     args = parser.parse_args()
     own_rights_only(args.become)
+    file_system.python_paths()  # looked up once, and not in every child
     isolation.trial()
     left_out = preload(args.preload)
     listener = socket.socket(fileno=args.listener)

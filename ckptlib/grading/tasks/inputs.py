@@ -1,7 +1,9 @@
-"""Where do a probe's inputs come from? From one seed: the same numbers in the kernel and outside it."""
+"""Where do a probe's inputs come from? From one seed, which is secret and different for each student."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import random
 from collections.abc import Sequence
 from typing import TypeVar
@@ -13,7 +15,7 @@ T = TypeVar("T")
 
 
 class Given:
-    """The inputs of a probe, all from one seed. Ask in a fixed order: the kernel and the grader must draw the same.
+    """The inputs of a probe, all from one seed. Draw in a fixed order: the kernel and the grader must draw the same.
 
     >>> Given(7).integer(1, 6) == Given(7).integer(1, 6)
     True
@@ -40,3 +42,10 @@ class Given:
     def seeded(self) -> None:
         """Seed torch's own random numbers, for a model's weights."""
         torch.manual_seed(self._random.getrandbits(62))
+
+
+def secret_seed(course_secret: bytes, assignment: str, student: str, task: str, case: int) -> int:
+    """The seed of one case for one student. Nobody can compute it without the course's secret."""
+    text = "\0".join([assignment, student, task, str(case)])
+    keyed = hmac.digest(course_secret, text.encode(errors="surrogateescape"), hashlib.sha256)
+    return int.from_bytes(keyed[:7], "big")

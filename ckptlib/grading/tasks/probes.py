@@ -1,10 +1,10 @@
-"""How is a task asked? One probe per task: a function from seeded inputs and an answer to plain data.
+"""How is a task tested? By one probe per task: a function from seeded inputs and an answer to plain data.
 
 The same probe runs in three places: in a notebook, on inputs that everybody sees, as the reader's check; in the
-student's kernel, on secret inputs, when a submission is graded; and outside, on the reference answer, to learn what to
-expect. `tasks.py` of an assignment holds the probes and is released to students; `key.py` is not: it adds the mistakes
-that are known, and what to tell a student who made one. Nor is `hidden.py`, if there is one: it is appended to tasks.py
-when a submission is graded, and may replace probes by others that nobody has seen.
+student's kernel, on secret inputs, when a submission is graded; and outside, on the reference answer, to compute the
+expected data. `tasks.py` of an assignment holds the probes and is released to students. Two files are not released:
+`key.py` adds the known mistakes and their messages, and `hidden.py`, which is optional, is appended to tasks.py when a
+submission is graded, and may replace probes with others that nobody has seen.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from typing import Any
 import torch
 
 from ...errors import CkptError
-from .data import Raised, decode, encode, encode_raised
-from .difference import ATOL, Tolerance
+from . import quiz
+from .answer_encoding import Raised, decode, encode, encode_raised
+from .answer_size import fitted
+from .comparison import ATOL, Tolerance
 from .inputs import Given
+from .torch_modes import left_modes
 from .verdict import Mistake, Verdict, judge
 
 VISIBLE_SEED = 2016  # of the checks that everybody sees; the year of Chen et al.
 
 
 class Missed(AssertionError):
-    """The check's verdict. Shown in a notebook as its message alone: the traceback would be ours, not the reader's."""
+    """The check's verdict. A notebook shows only its message, because the traceback would be ours, not the reader's."""
 
     def _render_traceback_(self) -> list[str]:
         return str(self).split("\n")
@@ -38,7 +41,7 @@ class Missed(AssertionError):
 class Task:
     """One graded question: its probe, and (from key.py) how its answer is judged."""
 
-    shown = True  # whether visible.json holds what to expect
+    has_visible_answer = True  # whether visible.json holds what to expect
     seen_right = "right on the inputs that you can see"
 
     def __init__(
@@ -58,11 +61,11 @@ class Task:
         self.tolerance = Tolerance(rtol, atol)
 
     def limit_peak(self, nbytes: int) -> None:
-        """While this task is asked, the kernel may grow by so much, seen from outside it."""
+        """The most that the kernel's memory may grow while this task is tested, measured from outside the kernel."""
         self.peak_limit = nbytes
 
     def mistake(self, message: str, *answers: Any) -> Callable:
-        """A known wrong answer and what it should be told. Pass values here; decorate a function."""
+        """A known wrong answer and its message. Pass values here, or decorate a function."""
         if answers:
             self.mistakes.append((message, answers))
 
@@ -74,17 +77,17 @@ class Task:
 
     # ---- written in hidden.py ---------------------------------------------------------------------------------------
     def hidden(self, probe: Callable) -> Callable:
-        """Grading asks this probe instead of the one that students can read. Same answers, data of the same form."""
+        """Grading uses this probe instead of the one that students can read, with the same answers and form of data."""
         self.probe = probe
         return probe
 
     # ---- asked ------------------------------------------------------------------------------------------------------
     def ask(self, answers: tuple, seeds: list[int]) -> list[Any]:
-        """The probe's data for each seed, encoded. What the answer raises is data too."""
+        """The probe's data for each seed, encoded. An exception that the answer raises is data too."""
         return [self._ask_once(answers, seed) for seed in seeds]
 
     def known(self, seeds: list[int]) -> list[dict]:
-        """What each known mistake gives, encoded, and its message."""
+        """The data that each known mistake returns, encoded, and its message."""
         return [{"message": message, "data": self.ask(answers, seeds)} for message, answers in self.mistakes]
 
     def _ask_once(self, answers: tuple, seed: int) -> Any:
@@ -124,22 +127,23 @@ class Task:
 
     def judge(self, got: list, expected: list, mistakes: list[dict], tolerance: Tolerance) -> Verdict:
         """All encoded: the answer's data, the reference's, and each known mistake's with its message."""
+        got = [fitted(mine, right) for mine, right in zip(got, expected, strict=True)]
         known = [Mistake(m["message"], [decode(case) for case in m["data"]]) for m in mistakes]
         return judge([decode(g) for g in got], [decode(e) for e in expected], known, tolerance, self.parts)
 
 
 class Quiz(Task):
-    """Letters. The visible check looks at their form alone: right and wrong are told when it is graded."""
+    """Letters. The visible check looks only at their form, because grading decides which are right."""
 
-    shown = False
+    has_visible_answer = False
     seen_right = "recorded"
 
     def _visible(self, answers: tuple) -> Verdict:
-        return _form(self.ask(answers, self.visible_seeds()), self.checks.quiz_items())
+        return _form(self.ask(answers, self.visible_seeds()), quiz.load(self.checks.folder))
 
 
 class QuizForm(Quiz):
-    """A quiz whose right letters are not known here: only their form is judged."""
+    """A quiz whose right letters are not known here, so that only their form is checked."""
 
     def judge(self, got: list, expected: list, mistakes: list[dict], tolerance: Tolerance) -> Verdict:
         """expected: the quiz's items, once."""
@@ -158,7 +162,7 @@ def _form(got: list, items: dict[str, dict]) -> Verdict:
     return Verdict(1)
 
 
-NOT_ASKED = object()  # in a mistake of a quiz: it is about another question
+NOT_ASKED = object()  # in a mistake of a quiz that is about a different question
 
 
 def _letter(answer: Any) -> str:
@@ -167,16 +171,17 @@ def _letter(answer: Any) -> str:
 
 @contextmanager
 def as_new() -> Iterator[None]:
-    """An answer may have left torch in another state: ask in the state that a new kernel has."""
-    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
-    try:
-        torch.set_default_dtype(torch.float32)
-        torch.set_grad_enabled(True)
-        with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.autocast("cpu", enabled=False):
-            yield
-    finally:
-        torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(grad)
+    """Run in the state that a new kernel has, because an answer may have left torch in a different one."""
+    with left_modes(), torch.inference_mode(False):
+        dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+        try:
+            torch.set_default_dtype(torch.float32)
+            torch.set_grad_enabled(True)
+            with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.autocast("cpu", enabled=False):
+                yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)
 
 
 class Checks:
@@ -192,7 +197,7 @@ class Checks:
         """Make a probe of a function `(given, *answers) -> data`. Its name is that of the answer's variable.
 
         names   several variables instead, as "pack, unpack"
-        cases   how many seeds it is asked with; all must come out right
+        cases   how many seeds it is run with; all results must be right
         parts   the data is a dict, and each key earns its share of the points
         """
 
@@ -203,13 +208,14 @@ class Checks:
         return register
 
     def add_quiz(self, points: float, names: str, section: str = "") -> Task:
-        """Questions answered with a letter each; quiz.json holds their text, key.py nothing: the reference knows."""
+        """Questions answered with a letter each. quiz.json holds their text, the source notebook the right letters."""
 
-        def quiz(given: Given, *answers: Any) -> dict[str, str]:
+        def letters(given: Given, *answers: Any) -> dict[str, str]:
             pairs = zip(task.names, answers, strict=True)
             return {name: _letter(answer) for name, answer in pairs if answer is not NOT_ASKED}
 
-        task = self.tasks["quiz"] = Quiz(self, quiz, points, section, 1, True, names)
+        letters.__name__ = "quiz"  # the task's name
+        task = self.tasks["quiz"] = Quiz(self, letters, points, section, 1, True, names)
         return task
 
     def __getattr__(self, name: str) -> Task:
@@ -218,22 +224,17 @@ class Checks:
         except KeyError:
             raise AttributeError(f"there is no task {name!r} here, only {', '.join(self.tasks)}") from None
 
-    def quiz_items(self) -> dict[str, dict]:
-        from .quiz import load
-
-        return load(self.folder)
-
     def hidden_verdict(self, task: Task, answers: tuple) -> Verdict:
-        """On secret inputs, with the key. Only an assignment has that: see `ckptlib.grading.assignment.checks`."""
+        """On secret inputs, with the key, which only an assignment has. See `ckptlib.grading.assignment.checks`."""
         raise CkptError("hidden checks need `from ckptlib.grading import Checks` in tasks.py")
 
     def visible(self, task: str) -> dict:
-        """What the visible inputs should give: from visible.json, which is made from the reference at release."""
+        """The expected data for the visible inputs, from visible.json, which a release makes from the reference."""
         path = self.folder / "visible.json"
         try:
             return json.loads(path.read_text(encoding="utf-8"))[task]
         except (OSError, ValueError, KeyError) as error:
             found = f"{path.name} is missing, damaged or older than the task {task} ({error!r})"
         if (self.folder / "key.py").is_file():  # its author, not a student
-            raise CkptError(f"{found}: run `ckptlib release {self.folder.name}` first, it makes {path.name}")
-        raise CkptError(f"{found}: it came with the notebook; fetch the assignment again")
+            raise CkptError(f"{found}: run `ckptlib release {self.folder.name}` first, which writes {path.name}")
+        raise CkptError(f"{found}: it is part of the assignment, so fetch the assignment again")

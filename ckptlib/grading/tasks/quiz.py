@@ -1,7 +1,7 @@
-"""How does a reader practise a quiz? Radio buttons, and a sentence for whichever choice was taken.
+"""How does a reader practise a quiz? With radio buttons, and a sentence for each choice.
 
 The text is in the assignment's quiz.json: {"q1": {"question": …, "choices": {"a": [text, sentence], …}}, …}. Which
-choice is right is not written in any file that students get, but whoever reads all sentences knows it.
+choice is right is not written in any file that students get, but anyone who reads all sentences can tell.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ def load(path: str | Path) -> dict[str, dict]:
         raise CkptError(f"no quiz at {path}: {error}") from None
 
 
-def read(raw: bytes) -> dict[str, dict]:
+def read(raw: bytes, where: str = "quiz.json") -> dict[str, dict]:
     """The questions in the bytes of quiz.json. Every question has choices, each with its text and its sentence."""
     try:
-        items = dict(json.loads(raw))
-    except (ValueError, TypeError) as error:
-        raise CkptError(f"quiz.json is not a quiz: {error}") from None
-    for name, item in items.items():
-        choices = item.get("choices", {}) if isinstance(item, dict) else {}
-        if "question" not in item or len(choices) < 2 or not all(len(choice) == 2 for choice in choices.values()):
-            raise CkptError(f"quiz.json, {name}: expected a question, and choices as letter: [text, sentence]")
+        items = json.loads(raw)
+    except json.JSONDecodeError as error:
+        raise CkptError(f"{where}, line {error.lineno}: {error.msg}. Is a comma missing, or one too many?") from None
+    except ValueError as error:
+        raise CkptError(f"{where} is not a text: {error}") from None
+    for item in items.values() if isinstance(items, dict) else [None]:
+        match item:
+            case {"question": str(), "choices": {**choices}} if len(choices) > 1:
+                if all(isinstance(choice, list) and len(choice) == 2 for choice in choices.values()):
+                    continue
+        expected = '{"q1": {"question": …, "choices": {"a": [text, sentence], …}}, …}'
+        raise CkptError(f"{where}: expected {expected}, with two choices or more, found {str(item)[:80]}")
     return items
 
 
@@ -48,15 +53,15 @@ def practise(path: str | Path = ".") -> Any:
 
 
 def _question(w: Any, name: str, item: dict) -> Any:
-    labels = {f"{letter}  {_plain(text)}": sentence for letter, (text, sentence) in item["choices"].items()}
+    labels = {f"{letter}  {_without_markup(text)}": sentence for letter, (text, sentence) in item["choices"].items()}
     wide = w.Layout(width="100%")
     buttons = w.RadioButtons(options=list(labels), index=None, layout=w.Layout(width="max-content", max_width="100%"))
     answer = w.Label(value="", layout=wide)
     # A Label shows text as text; HTML would turn `x < 3` in a question into a tag.
-    heading = w.Label(value=f"{name}. {_plain(item['question'])}", style={"font_weight": "bold"}, layout=wide)
+    heading = w.Label(value=f"{name}. {_without_markup(item['question'])}", style={"font_weight": "bold"}, layout=wide)
     buttons.observe(lambda change: setattr(answer, "value", labels[change["new"]]), names="value")
     return w.VBox([heading, buttons, answer], layout=w.Layout(margin="0 0 1em 0"))
 
 
-def _plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     return text.replace("`", "")

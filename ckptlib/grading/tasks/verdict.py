@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .data import Raised
-from .difference import NOT_ANSWERED, Tolerance, difference, values_in
+from .answer_encoding import Raised
+from .comparison import NOT_ANSWERED, Tolerance, difference, values_in
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """What a known wrong answer returns, case by case, and what to tell a student whose answer returns the same."""
+    """The data of a known wrong answer, case by case, and the message for a student whose answer returns the same."""
 
     message: str
     cases: list[Any]
@@ -83,7 +83,7 @@ def _part(case: Any, key: str) -> Any:
 def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mistake], tolerance: Tolerance) -> str:
     """ "" if every case is right; otherwise the known mistake that fits best, or what differs in the first case.
 
-    A mistake that fits in fewer than half of the wrong cases fits by chance: what it says would be false.
+    A mistake that fits in fewer than half of the wrong cases fits by chance, so its message would be wrong.
     """
     wrong = [i for i, (g, e) in enumerate(zip(got, expected, strict=True)) if difference(g, e, tolerance)]
     if not wrong:
@@ -100,7 +100,7 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
     text = difference(got[first], expected[first], tolerance)
     typed = _is_data(got[first]) and _constant(got) and not _constant(expected)
     if len(got) > 1 and len(wrong) == len(got) and typed:
-        text += ". The answer is the same for different inputs: is one of them not used, or a number typed in "
+        text += ". The answer is the same for different inputs. Is one of them not used, or was a number typed in "
         text += "where it should be computed?"
     if len(wrong) < len(got):
         text += f" (in {len(wrong)} of {len(got)} cases; the others are right)"
@@ -113,7 +113,7 @@ def _is_data(case: Any) -> bool:
 
 
 def _nothing(case: Any) -> bool:
-    """What a mistake says about a part that it is not about."""
+    """Is this the data of a mistake for a part that it does not concern?"""
     return case is None or (isinstance(case, list) and all(item is None for item in case))
 
 

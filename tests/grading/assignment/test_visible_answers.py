@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from ckptlib.grading.assignment.visible_answers import steady
-from ckptlib.grading.tasks.data import encode
-from ckptlib.grading.tasks.difference import Tolerance
+from ckptlib.grading.tasks.answer_encoding import encode
+from ckptlib.grading.tasks.comparison import Tolerance
 
 STRICT = Tolerance()
 FLOATS = arrays(np.float32, array_shapes(max_dims=3, max_side=5), elements=st.floats(-100, 100, width=32))

@@ -42,11 +42,12 @@ def add_cell(course, cell, grade_id, **about):
 SLIPS = [
     ("hidden.py", "\n\nimport nonexist\n", "/hidden.py, line 3: ModuleNotFoundError: No module named 'nonexist'"),
     ("hidden.py", "from __future__ import annotations", "/hidden.py cannot be appended to tasks.py"),
-    ("hidden.py", "", "/hidden.py replaces no probe"),
+    ("hidden.py", "", "/hidden.py does not replace a probe"),
     (
         "hidden.py",
         "def double(given, double):\n    return double(-1)\n",
-        "/hidden.py replaces no probe, so grading would ask what students can read: expected `@check.double.hidden`",
+        "/hidden.py does not replace a probe, so grading would use the probes that students can read: expected "
+        "`@check.double.hidden`",
     ),
     ("key.py", "from tasks import check\nif True\n", "/key.py, line 2: SyntaxError: expected ':'"),
     (
@@ -118,7 +119,8 @@ def test_a_mistake_in_tiny_numbers_is_told_from_the_right_answer(course):
     assert task.judge(once["data"], known.right("double", seeds), [once], task.tolerance).message == "once"
     examined(known)
     (source_of(course) / "key.py").write_text(f"from tasks import check\ncheck.double.tolerate(atol=1e-3){key}")
-    with pytest.raises(CkptError, match=r"the mistake 'once' of double cannot be told from .*atol 0\.001\): use toler"):
+    says = r"the mistake 'once' of double cannot be distinguished from .*atol 0\.001\): use toler"
+    with pytest.raises(CkptError, match=says):
         examined(Assignment.load(source_of(course)))
 
 
@@ -408,13 +410,13 @@ def test_checking_the_source_finds_nothing_edited_and_tells_what_is_not_counted(
     assert main(["check", str(source_of(course))]) == 0
     out = capsys.readouterr().out
     assert "edited" not in out and "5 / 5" in out
-    assert "Note: 'essay' is graded by hand: its 2 points are not counted here" in out
+    assert "Note: 'essay' is graded by hand, so its 2 points are not counted here" in out
 
 
 def test_an_author_who_has_not_released_yet_is_told_to(course, tmp_path):
     module = {"__file__": str(source_of(course) / "tasks.py")}
     exec(TASKS, module)
-    with pytest.raises(CkptError, match=f"run `ckptlib release {NAME}` first, it makes visible.json"):
+    with pytest.raises(CkptError, match=f"run `ckptlib release {NAME}` first, which writes visible.json"):
         module["check"].double(lambda x: 2 * x)
     (source_of(course) / "visible.json").write_text("{}")  # released before this task was written
     with pytest.raises(CkptError, match=f"run `ckptlib release {NAME}` first"):

@@ -40,8 +40,8 @@ def test_a_class_is_graded_with_it(course, sandbox, capsys):
     for student, answer in answers.items():
         notebook = nbformat.read(course / "release" / NAME / f"{NAME}.ipynb", as_version=4)
         for cell in notebook.cells:
-            if answer and cell.id == "kept_nbytes":
-                cell.source = f"def kept_nbytes(r, c):\n    return {answer}"
+            if answer and cell.id == "saved_nbytes":
+                cell.source = f"def saved_nbytes(r, c):\n    return {answer}"
             if answer and cell.id == "quiz":
                 cell.source = "q1 = 'b'"
         folder = course / "submitted" / student / NAME
@@ -51,7 +51,7 @@ def test_a_class_is_graded_with_it(course, sandbox, capsys):
     assert main(["grade", NAME, "--course", str(course), "--json"]) == 0
     graded = {each["student"]: each for each in json.loads(capsys.readouterr().out)["submissions"]}
     assert {student: each["score"] for student, each in graded.items()} == {"right": 2, "both": 1, "blank": 0}
-    assert "the output alone is kept" in graded["both"]["reason"]
+    assert "only the output is saved" in graded["both"]["reason"]
 
 
 def test_nothing_is_overwritten_and_no_key_is_given_away(course, capsys):

@@ -56,7 +56,7 @@ def test_without_the_source_the_visible_checks_speak(check, tmp_path):
     shutil.copy(source / "tasks.py", alone)
     (alone / f"{NAME}.ipynb").write_text(notebook({**HALF, "double": SQUARE["double"]}))
     code, out = check(alone)
-    assert code == 1 and out.startswith("Only the checks that you can see: the source of")
+    assert code == 1 and out.startswith("Only the visible checks were run: the source of")
     assert "0 / 3    double" in out and "that is the square" in out and "1 / 2    both" in out
     assert reader_progress.seen() == {}
 

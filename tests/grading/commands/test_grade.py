@@ -70,7 +70,7 @@ def test_every_submission_has_a_score_and_a_reason(graded):
     assert "1 points less" in found["late"]["reason"]
     assert "no file was submitted" in found["none"]["reason"]
     assert "is not a notebook: it seems to be a web page" in found["html"]["reason"]
-    assert sum("a link: left out" in note for note in found["links"]["notes"]) == 2
+    assert sum("a link, so it was left out" in note for note in found["links"]["notes"]) == 2
     assert any("pipe" in note for note in found["links"]["notes"])
     assert all(each["max_score"] == 5 and each["reason"] for each in found.values())
     assert printed["kernels"] == 8
@@ -83,7 +83,7 @@ def test_a_folder_whose_name_is_no_text_gets_a_reason_and_costs_nobody_else_anyt
     assert main(["grade", NAME, "--course", str(course), "--json"]) == 1
     scores = {each["student"]: each for each in json.loads(capsys.readouterr().out)["submissions"]}
     assert scores["ada"]["score"] == 5
-    assert "rename the folder" in scores[os.fsdecode(b"b\xf6b")]["reason"]
+    assert "Rename the folder" in scores[os.fsdecode(b"b\xf6b")]["reason"]
 
 
 def test_the_gradebook_holds_what_was_printed(graded):
@@ -173,7 +173,7 @@ def test_mistakes_in_use_name_what_is_there(grade, tmp_path, capsys):
     course = make(tmp_path, {})
     assert main(["grade", "02_missing", "--course", str(course)]) == 2
     err = capsys.readouterr().err
-    assert "no assignment '02_missing'" in err and NAME in err.split("There is:")[1]
+    assert "no assignment '02_missing'" in err and NAME in err.split("Available assignments:")[1]
     code, _, err = grade(course)
     assert code == 2 and "nothing was submitted" in err
     assert main(["grade", NAME, "--course", str(course / "nowhere")]) == 2

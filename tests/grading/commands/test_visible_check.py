@@ -17,7 +17,7 @@ from ckptlib.grading.one.task_list import released
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import use
 
-ALONE = "Only the checks that you can see"
+ALONE = "Only the visible checks were run"
 
 
 @pytest.fixture
@@ -163,11 +163,11 @@ def without_an_answer_cell(answers: dict[str, str]) -> dict:
 @pytest.mark.parametrize(
     ("changed", "points", "note"),
     [
-        (moved, 5, "cells had been moved: they are run in the assignment's order"),
-        (with_the_stub_again, 5, "the answer cell 'double' was there 2 times: copies were dropped"),
-        (without_the_first_cells, 5, "locked cells were missing and came back: 'setup'"),
-        (as_text, 5, "the answer cell 'both' had been turned into markdown: read as code"),
-        (without_an_answer_cell, 3, "the answer cell 'both' was missing: the empty one came back"),
+        (moved, 5, "cells had been moved; they were run in the order of the assignment"),
+        (with_the_stub_again, 5, "the answer cell 'double' existed 2 times; the copies were dropped"),
+        (without_the_first_cells, 5, "locked cells were missing and have been restored: 'setup'"),
+        (as_text, 5, "the answer cell 'both' had been turned into markdown and was read as code"),
+        (without_an_answer_cell, 3, "the answer cell 'both' was missing and was replaced with the empty one"),
     ],
 )
 def test_a_check_says_what_grading_says(check, grade, tmp_path, changed, points, note):
@@ -244,7 +244,7 @@ def test_several_notebooks(check, alone):
     [
         (None, "there is no tasks.py beside"),
         ("import nothing_of_this_name", "cannot be used: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
-        ("from ckptlib.grading import Checks\ncheck = Checks(__file__)", "names no task"),
+        ("from ckptlib.grading import Checks\ncheck = Checks(__file__)", "does not define a task"),
         ("import os\nos._exit(0)", "cannot be used: its kernel ended"),
     ],
 )

@@ -12,10 +12,10 @@ from small_course import make
 
 from ckptlib.figures import styles
 from ckptlib.grading.assignment.assignment import Assignment
+from ckptlib.grading.feedback import page as page_module
 from ckptlib.grading.feedback import text_html
-from ckptlib.grading.feedback.page import CellResult, Feedback, Pages, TaskResult
-from ckptlib.grading.many.autograde import feedback as of_record
-from ckptlib.grading.one.scoring import without_record
+from ckptlib.grading.feedback.page import Pages
+from ckptlib.grading.one.scoring import Result, TaskScore, without_record
 
 TASKS = ("saved_nbytes", "ledger", "audit")
 EVIL = (
@@ -52,11 +52,25 @@ def png() -> str:
     return base64.b64encode(raw.getvalue()).decode()
 
 
-def feedback(student="ada", text="seen", **more) -> Feedback:
+def task(name, points, max_points, *more, **named) -> TaskScore:
+    return TaskScore(name, f"check-{name}", points, max_points, *more, **named)
+
+
+def record(*cells) -> dict:
+    """cells: (id, source, outputs, status, cell_type); those at the end may be left out."""
+    defaults = ("", "", [], "ok", "code")
+    rows = [(*cell, *defaults[len(cell) :]) for cell in cells]
+    return {
+        "notebook": {"cells": [{"id": id, "source": source, "cell_type": kind} for id, source, _, _, kind in rows]},
+        "cells": {id: {"outputs": outputs, "status": status} for id, _, outputs, status, _ in rows},
+    }
+
+
+def feedback(student="ada", text="seen", **more) -> tuple[Result, dict]:
     tasks = [
-        TaskResult("saved_nbytes", 2, 2),
-        TaskResult("ledger", 0.5, 2, "optimizer: AdamW keeps `two`.\ngradients: all zeros", "1.4", comment="Nearly."),
-        TaskResult("audit", 0, 2, f"raised ValueError: {text}", "1.5"),
+        task("saved_nbytes", 2, 2),
+        task("ledger", 0.5, 2, "optimizer: AdamW keeps `two`.\ngradients: all zeros", "1.4", comment="Nearly."),
+        task("audit", 0, 2, f"raised ValueError: {text}", "1.5"),
     ]
     outputs = [
         {"output_type": "stream", "name": "stdout", "text": text},
@@ -67,12 +81,12 @@ def feedback(student="ada", text="seen", **more) -> Feedback:
         {"output_type": "error", "ename": text, "evalue": text, "traceback": [f"\x1b[31m{text}\x1b[0m"]},
     ]
     cells = [
-        CellResult("saved_nbytes", f"# {text}\ndef saved_nbytes():\n    return 4", outputs, "timeout"),
-        CellResult("extra-1", text, cell_type="markdown"),
-        CellResult("extra-2", f"print({text!r})"),
-        CellResult("check-audit", f"check.audit(audit, hidden=True)  # HIDDEN {text}"),
+        ("saved_nbytes", f"# {text}\ndef saved_nbytes():\n    return 4", outputs, "timeout"),
+        ("extra-1", text, [], "ok", "markdown"),
+        ("extra-2", f"print({text!r})"),
+        ("check-audit", f"check.audit(audit, hidden=True)  # HIDDEN {text}"),
     ]
-    return Feedback(student, tasks, cells, **{"notes": [f"cell {text}"], "flags": [f"flag {text}"], **more})
+    return Result(student, tasks, notes=[f"cell {text}"], flags=[f"flag {text}"], **more), record(*cells)
 
 
 DRAWING = (
@@ -102,7 +116,7 @@ def pages() -> Pages:
 
 
 def test_the_page_says_score_message_section_comment_notes_and_flags(pages):
-    text = " ".join(Elements(pages.page(feedback(late_penalty=0.5, late_seconds=7300))).text.split())
+    text = " ".join(Elements(pages.page(*feedback(late_penalty=0.5, late_seconds=7300))).text.split())
     for said in (
         *("Activation memory", "Feedback for ada", "2 of 6 points", "0.5 of 2", "partly", "missed", "right"),
         *("optimizer: AdamW keeps two.", "gradients: all zeros", "Read again: 1.4", "Read again: 1.5"),
@@ -115,38 +129,39 @@ def test_the_page_says_score_message_section_comment_notes_and_flags(pages):
 def test_of_a_file_that_cannot_be_read_the_page_says_so_and_sends_nobody_to_the_book(tmp_path):
     toy = Assignment.load(make(tmp_path, {}) / "source" / "01_toy")
     result = without_record(toy, "ada", "'01_toy.ipynb' is not a notebook: it is empty")
-    text = Elements(Pages(toy.release).page(of_record({}, result))).text
+    text = Elements(Pages(toy.release).page(result, {})).text
     assert "is not a notebook: it is empty" in text and "Read again" not in text
 
 
 def test_points_given_by_hand_and_extra_credit_are_said(pages):
-    page = pages.page(Feedback("ada", [TaskResult("audit", 1.5, 2, by_hand=True, extra_credit=1)]))
+    page = pages.page(Result("ada", [task("audit", 1.5, 2, by_hand=True, extra_credit=1)]), {})
     text = " ".join(Elements(page).text.split())
     assert "1.5 of 2 (+1 extra)" in text and "graded by hand" in text and "2.5 of 2 points" in text
 
 
 def test_code_is_shown_as_text_and_nothing_of_it_is_lost(pages):
     sources = ["a < b & c", "'no end\nreturn", '"""a "b" \n c""" + d  # </code></pre>', "x = f'{y!r:>{3}}' \\\n"]
-    found = Elements(pages.page(Feedback("ada", [], [CellResult(f"extra-{i}", s) for i, s in enumerate(sources)])))
+    cells = [(f"extra-{i}", source) for i, source in enumerate(sources)]
+    found = Elements(pages.page(Result("ada", []), record(*cells)))
     assert all(source in found.text for source in sources)
     assert not any(tag == "span" for tag, attrs in found.tags if attrs.get("class") not in ("word", "display"))
 
 
 def test_locked_cells_are_shown_as_released(pages):
-    text = Elements(pages.page(feedback())).text
+    text = Elements(pages.page(*feedback())).text
     assert "check.audit(audit)" in text
     assert "HIDDEN" not in text and "hidden=True" not in text
 
 
 def test_every_task_links_to_its_place(pages):
-    found = Elements(pages.page(feedback())).tags
+    found = Elements(pages.page(*feedback())).tags
     places = {attrs["id"] for _, attrs in found if "id" in attrs}
     links = [attrs["href"] for tag, attrs in found if tag == "a"]
     assert len(links) == 3 and all(link[1:] in places for link in links)
 
 
 def test_it_can_be_read_without_seeing_it(pages):
-    found = Elements(pages.page(feedback())).tags
+    found = Elements(pages.page(*feedback())).tags
     levels = [int(tag[1]) for tag, _ in found if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
     assert levels.count(1) == 1 and all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
     assert all(attrs.get("alt") for tag, attrs in found if tag == "img")
@@ -156,7 +171,7 @@ def test_it_can_be_read_without_seeing_it(pages):
 
 def test_nothing_of_a_student_becomes_a_tag(pages):
     """The page of a hostile student has the tags of a harmless one's, and no attribute that its text could be in."""
-    harmless, hostile = Elements(pages.page(feedback())), Elements(pages.page(feedback(EVIL, EVIL)))
+    harmless, hostile = Elements(pages.page(*feedback())), Elements(pages.page(*feedback(EVIL, EVIL)))
 
     def shape(page):
         return [(tag, sorted(attrs)) for tag, attrs in page.tags]
@@ -171,9 +186,9 @@ def test_nothing_of_a_student_becomes_a_tag(pages):
 
 
 def test_a_page_without_cells_or_with_odd_ones_is_a_page(pages):
-    assert "0 of 2" in Elements(pages.page(Feedback("a\ud800b", [TaskResult("gone", 0, 2)]))).text
-    cells = [CellResult("setup", "x" * 200_000), CellResult("setup", "twice"), CellResult("title", "# mine now")]
-    page = pages.page(Feedback("ada", [], cells))
+    assert "0 of 2" in Elements(pages.page(Result("a\ud800b", [task("gone", 0, 2)]), {})).text
+    cells = record(("setup", "x" * 200_000), ("setup", "twice"), ("title", "# mine now"))
+    page = pages.page(Result("ada", []), cells)
     page.encode()
     assert "twice" in page and "# mine now" in page and len(page) < 200_000
 
@@ -181,7 +196,7 @@ def test_a_page_without_cells_or_with_odd_ones_is_a_page(pages):
 def test_outputs_of_a_page_are_limited_in_all(pages):
     image = base64.b64encode(base64.b64decode(png()) + bytes(2 * 2**20)).decode()
     shown = {"output_type": "display_data", "data": {"image/png": image, "text/plain": "figure"}}
-    page = pages.page(Feedback("ada", [], [CellResult(f"extra-{i}", "plot()", [shown] * 4) for i in range(10)]))
+    page = pages.page(Result("ada", []), record(*((f"extra-{i}", "plot()", [shown] * 4) for i in range(10))))
     assert len(page) < 32 * 2**20 and "too large" in page
 
 
@@ -194,11 +209,11 @@ def test_formulas_are_drawn_and_what_cannot_be_drawn_stays_readable():
 
 
 def test_a_hundred_pages_take_no_longer_than_they_should(pages):
-    pages.page(feedback())
+    pages.page(*feedback())
     given = [feedback(f"s{i}", f"text {i}") for i in range(100)]
     start = time.process_time()
     for each in given:
-        pages.page(each)
+        pages.page(*each)
     assert (time.process_time() - start) / 100 < 0.030
 
 
@@ -207,7 +222,7 @@ def test_a_hundred_pages_take_no_longer_than_they_should(pages):
 @pytest.mark.browser
 def test_no_script_runs_and_no_request_leaves(pages, browser, tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(pages.page(feedback(EVIL, EVIL)), encoding="utf-8")
+    path.write_text(pages.page(*feedback(EVIL, EVIL)), encoding="utf-8")
     tab, requests, dialogs = browser.new_page(), [], []
     tab.on("request", lambda request: requests.append(request.url))
     tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
@@ -227,7 +242,7 @@ def test_no_script_runs_and_no_request_leaves(pages, browser, tmp_path):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_can_be_read(pages, browser, tmp_path, width, scheme):
     path = tmp_path / "page.html"
-    path.write_text(pages.page(feedback()), encoding="utf-8")
+    path.write_text(pages.page(*feedback()), encoding="utf-8")
     tab = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     tab.goto(path.as_uri())
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
@@ -249,3 +264,13 @@ def contrast(*colours: str) -> float:
     """Of two CSS colours such as "rgb(28, 29, 32)"."""
     parts = (colour[colour.index("(") + 1 : -1].split(",")[:3] for colour in colours)
     return styles.contrast(*([int(part) / 255 for part in rgb] for rgb in parts))
+
+
+@pytest.mark.parametrize("escape", ["\x1b[31m", "\x1b[38;5;1m", "\x1b[1;4;7m", "\x1b[0m"])
+def test_text_with_very_many_colours_is_shown_without_them(escape):
+    few = page_module._coloured(f"{escape}a" * page_module.MOST_COLOURS)
+    many = page_module._coloured(f"{escape}a" * (page_module.MOST_COLOURS + 1))
+    assert "".join(many) == "a" * (page_module.MOST_COLOURS + 1)
+    nested = page_module._coloured("\x1b\x1b[1m[31ma" * page_module.MOST_COLOURS)
+    assert "\x1b" not in nested and "<span" not in nested
+    assert few.count("a") >= page_module.MOST_COLOURS and "\x1b" not in few

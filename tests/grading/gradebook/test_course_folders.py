@@ -8,6 +8,7 @@ from small_course import NAME, RIGHT, make
 from ckptlib.errors import CkptError
 from ckptlib.grading.gradebook.course_folders import Course
 from ckptlib.grading.sandbox.limits import Limits
+from ckptlib.grading.tasks.inputs import secret_seed
 
 
 def test_the_configuration_of_the_course_counts_and_not_that_of_where_we_are(tmp_path, monkeypatch):
@@ -56,12 +57,12 @@ def test_the_secret_is_made_once_and_nobody_else_reads_it(tmp_path):
 
 
 def test_every_case_of_every_student_has_its_own_seed(tmp_path):
-    course = Course(make(tmp_path / "a", {}))
+    secret, other = (Course(make(tmp_path / name, {})).secret for name in "ab")
     asked = [(NAME, s, t, c) for s in ("ada", "bob") for t in ("double", "both") for c in (0, 1)]
-    seeds = [course.seed(*each) for each in asked]
+    seeds = [secret_seed(secret, *each) for each in asked]
     assert len(set(seeds)) == len(seeds)
-    assert seeds == [course.seed(*each) for each in asked]
-    assert Course(make(tmp_path / "b", {})).seed(*asked[0]) != seeds[0]
+    assert seeds == [secret_seed(secret, *each) for each in asked]
+    assert secret_seed(other, *asked[0]) != seeds[0]
 
 
 def test_limits_are_said_in_the_configuration(tmp_path):

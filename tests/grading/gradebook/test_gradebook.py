@@ -21,6 +21,6 @@ def test_a_full_disk_is_no_lock(tmp_path):
             gradebook.db.flush()
 
         with pytest.raises(CkptError, match=r"written: database or disk is full\. Make room .* --resume"):
-            gradebook.patiently(fill)
+            gradebook.when_unlocked(fill)
         assert gradebook.students == []
     assert not told and time.monotonic() - begin < 60

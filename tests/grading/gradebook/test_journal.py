@@ -70,7 +70,7 @@ def test_what_is_forgotten_is_gone_and_nobody_elses_with_it(tmp_path):
     journal = Journal(tmp_path)
     for student in ("ada", "bob"):
         journal.keep_answers(student, {"about": student})
-        journal.keep_graded(student, {"result": student})
+        journal.keep_graded(student, [], {"student": student})
     journal.forget_graded("bob")
     journal.forget("ada")
     journal.forget("nobody")

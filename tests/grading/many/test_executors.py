@@ -1,33 +1,44 @@
 """When a worker dies, are its submissions done elsewhere, and is only the culprit given up?"""
 
-import json
 import multiprocessing
 import os
 import subprocess
 import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from ckptlib.errors import CkptError
 from ckptlib.grading.many.executors import Cluster
 from ckptlib.grading.many.worker_failures import MOST_DEATHS, Job, work
+from ckptlib.grading.run.machine_trouble import MachineTrouble
 
 
-def stand_in(payload: bytes) -> bytes:
+def stand_in(asked: dict) -> dict:
     """For grade_one: what a submission does is its name."""
-    asked = json.loads(payload)
     if asked["bundle"] is None and asked["name"].startswith("new"):
-        return b'{"need": "bundle"}'
+        return {"need": "bundle"}
     if asked["name"].startswith("kill"):
         os._exit(9)
     if asked["name"].startswith("raise"):
         raise OSError("the disk is full")
+    if asked["name"].startswith("trouble"):
+        _in_trouble(asked["name"])
     if asked["name"].startswith("wrong"):
         raise CkptError("the reference raises")
     time.sleep(0.02)
-    return json.dumps({"answer": asked["name"]}).encode()
+    return {"answer": asked["name"]}
+
+
+def _in_trouble(name: str) -> None:
+    """As often as the name ends in: "trouble2" works at the third try. Alone, from the second on."""
+    tries = Path(os.environ["TRIES"])
+    with open(tries / name, "a", encoding="utf-8") as file:
+        file.write("x")
+    if (tries / name).stat().st_size <= int(name[-1]):
+        raise MachineTrouble("a fresh kernel ended the kernel (signal 11)")
 
 
 class Crew:
@@ -40,7 +51,7 @@ class Crew:
         self.renew()
 
     def submit(self, payload: dict) -> Future:
-        return self.pools[-1].submit(stand_in, json.dumps(payload).encode())
+        return self.pools[-1].submit(stand_in, payload)
 
     def renew(self) -> None:
         self.pools.append(ProcessPoolExecutor(2, multiprocessing.get_context("fork")))
@@ -75,13 +86,30 @@ def test_only_the_culprit_is_given_up(crew):
     found = done(crew, names)
     assert set(found) == set(names)
     assert {name for name, record in found.items() if "problem" in record} == {"kill1", "kill2"}
-    assert found["kill1"] == {"problem": f"{MOST_DEATHS} workers died while they ran this submission"}
+    told = f"{MOST_DEATHS} workers died while they ran this submission"
+    assert found["kill1"] == {"problem": told, "failed": True}  # a kernel cannot end a worker: it was the machine
 
 
 def test_a_grader_that_fails_says_so_and_goes_on(crew):
     found = done(crew, ["s1", "raise1", "s2"])
     assert found["raise1"]["failed"] and "the disk is full" in found["raise1"]["problem"]
     assert found["s2"] == {"answer": "s2"}
+
+
+def test_trouble_of_the_machine_is_tried_again_alone_and_is_never_a_grade(crew, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRIES", str(tmp_path))
+    crew.renew()
+    names = ["trouble1", "s1", "trouble9", "s2", "trouble2", "s3"]
+    order = [job for job, _ in work(crew, (Job(name, {"name": name}) for name in names), {"name": "toy"}, print)]
+    assert {job.student for job in order[:3]} == {"s1", "s2", "s3"}, "they wait until the others are done"
+    monkeypatch.setenv("TRIES", str(tmp_path / "again"))
+    (tmp_path / "again").mkdir()
+    crew.renew()
+    found = done(crew, names)
+    assert {name: found[name].get("answer") for name in names} == {n: None if n == "trouble9" else n for n in names}
+    assert found["trouble9"]["failed"]
+    told = "not graded yet, because a fresh kernel ended the kernel (signal 11). Grade again with --resume"
+    assert found["trouble9"]["problem"] == told
 
 
 def test_an_assignment_that_is_wrong_stops_everything(crew):

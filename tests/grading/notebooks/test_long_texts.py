@@ -5,9 +5,10 @@ import time
 import pytest
 from small_release import NAME, as_bytes, cell, code, release, solved
 
-from ckptlib.grading.feedback.page import CellResult, Feedback, Pages
+from ckptlib.grading.feedback.page import Pages
 from ckptlib.grading.notebooks.cell_text import without_colab
 from ckptlib.grading.notebooks.rebuild import read_submission, reassemble
+from ckptlib.grading.one.scoring import Result
 from ckptlib.grading.reports.similarity import fingerprints
 
 RELEASE = release()
@@ -67,8 +68,9 @@ def test_a_long_run_of_anything_is_rebuilt_shown_and_compared_in_no_time(piece):
 
     def on_a_page():
         printed = [{"output_type": "stream", "name": "stdout", "text": texts[0]}]
-        cells = [CellResult(f"extra-{i}", text, printed) for i, text in enumerate(texts)]
-        Pages(RELEASE).page(Feedback("ada", [], cells))
+        cells = [{"id": f"extra-{i}", "source": text, "cell_type": "code"} for i, text in enumerate(texts)]
+        record = {"notebook": {"cells": cells}, "cells": {cell["id"]: {"outputs": printed} for cell in cells}}
+        Pages(RELEASE).page(Result("ada", []), record)
 
     assert took(rebuilt) < SECONDS
     assert took(on_a_page) < SECONDS

@@ -52,13 +52,13 @@ def right_answers(names) -> set[str]:
 
 
 def assert_full_marks(rebuilt, tasks=tuple(SOLVED)):
-    right = right_answers(final_names([(each.cell_type, each.source) for each in rebuilt.cells]))
+    right = right_answers(final_names([(each.cell_type, each.source) for each in rebuilt.notebook.cells]))
     assert right >= {*tasks}
     assert {task for task, answered in rebuilt.answered.items() if answered} >= {*tasks}
 
 
 def sources(rebuilt):
-    return [each.source for each in rebuilt.cells]
+    return [each.source for each in rebuilt.notebook.cells]
 
 
 # ---- nothing happened -----------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_an_honest_notebook_comes_through_unchanged_and_without_a_note():
     assert rebuilt.notes == []
     assert rebuilt.answers == SOLVED
     assert sources(rebuilt) == [each["source"] for each in solved()["cells"]]
-    assert [each.id for each in rebuilt.cells] == [each.id for each in RELEASE.cells]
+    assert [each.id for each in rebuilt.notebook.cells] == [each.id for each in RELEASE.cells]
     assert_full_marks(rebuilt)
 
 
@@ -152,7 +152,7 @@ def test_a_deleted_answer_comes_back_as_the_stub():
     del notebook["cells"][at(notebook, "area")]
     rebuilt = rebuild(notebook)
     assert rebuilt.answers["area"] == STUBS["area"] and not rebuilt.answered["area"]
-    assert rebuilt.notes == ["the answer cell 'area' was missing: the empty one came back"]
+    assert rebuilt.notes == ["the answer cell 'area' was missing and was replaced with the empty one"]
     assert_full_marks(rebuilt, ("double", "total", "quiz"))
 
 
@@ -161,7 +161,7 @@ def test_copies_that_add_nothing_are_dropped(strip):
     notebook = solved()
     notebook["cells"] += [copy.deepcopy(cell(notebook, "area")), code(STUBS["double"])]
     rebuilt = rebuild(strip(notebook))
-    assert len(rebuilt.cells) == len(RELEASE.cells)
+    assert len(rebuilt.notebook.cells) == len(RELEASE.cells)
     assert_full_marks(rebuilt)
 
 
@@ -183,7 +183,9 @@ def test_a_later_version_stays_where_the_names_that_it_needs_are_known():
     notebook["cells"] += [code("def helper(n):\n    return sum(range(n + 1))"), again]
     rebuilt = rebuild(notebook)
     assert_full_marks(rebuilt)
-    assert "the answer cell 'total' was there in 2 versions: all run, the last wins" in rebuilt.notes
+    assert (
+        "the answer cell 'total' existed in 2 versions; all of them were run, and the last one counts" in rebuilt.notes
+    )
 
 
 def test_a_version_at_the_top_does_not_overtake_the_one_in_its_place():
@@ -198,7 +200,7 @@ def test_a_reversed_notebook_is_put_in_order(strip):
     notebook["cells"].reverse()
     rebuilt = rebuild(notebook)
     assert sources(rebuilt) == sources(rebuild(solved()))
-    assert "cells had been moved: they are run in the assignment's order" in rebuilt.notes
+    assert "cells had been moved; they were run in the order of the assignment" in rebuilt.notes
 
 
 def test_own_cells_keep_their_place():
@@ -209,7 +211,7 @@ def test_own_cells_keep_their_place():
     notebook["cells"].append({"cell_type": "markdown", "source": "the end", "metadata": {}})
     rebuilt = rebuild(notebook)
     assert sources(rebuilt) == [each["source"] for each in notebook["cells"]]
-    assert [each.source for each in rebuilt.cells if each.metadata.get("ckptlib", {}).get("extra")] == [
+    assert [each.source for each in rebuilt.notebook.cells if each.metadata.get("ckptlib", {}).get("extra")] == [
         "first = 1",
         "before_total = 1",
         "after_total = 1",
@@ -286,7 +288,7 @@ def test_an_answer_written_into_the_check_cell():
     rebuilt = rebuild(notebook)
     assert_full_marks(rebuilt)
     assert "check('area', globals())" in sources(rebuilt)
-    assert "the answer to 'area' stood in the cell 'area_check'" in rebuilt.notes
+    assert "the answer to 'area' was in the cell 'area_check'" in rebuilt.notes
 
 
 def test_an_edited_check_is_restored_and_said():
@@ -294,7 +296,7 @@ def test_an_edited_check_is_restored_and_said():
     cell(notebook, "area_check")["source"] = "print('all good')"
     rebuilt = rebuild(notebook)
     assert sources(rebuilt) == sources(rebuild(solved()))
-    assert rebuilt.notes == ["the cell 'area_check' had been edited: restored"]
+    assert rebuilt.notes == ["the cell 'area_check' had been edited and was restored"]
 
 
 def test_what_an_edited_check_defines_is_kept_before_the_restored_one():
@@ -320,7 +322,7 @@ def test_an_answer_cell_of_another_type_is_read_as_code(kind):
     notebook = solved()
     cell(notebook, "area")["cell_type"] = kind
     rebuilt = rebuild(notebook)
-    assert rebuilt.cells[at(solved(), "area")].cell_type == "code"
+    assert rebuilt.notebook.cells[at(solved(), "area")].cell_type == "code"
     assert_full_marks(rebuilt)
 
 
@@ -329,7 +331,7 @@ def test_an_answer_cell_turned_into_prose_is_no_code():
     cell(notebook, "area").update(cell_type="markdown", source="I do not know this one, sorry.")
     rebuilt = rebuild(notebook)
     assert not rebuilt.answered["area"]
-    assert rebuilt.notes == ["the answer cell 'area' holds no code any more: the empty one came back"]
+    assert rebuilt.notes == ["the answer cell 'area' no longer held code and was replaced with the empty one"]
 
 
 def test_a_stub_without_names_is_found_by_its_lines_or_its_place():
@@ -427,9 +429,9 @@ def test_each_answer_is_there_exactly_once_or_said_to_be_missing(notebook):
             assert not rebuilt.answered[task]
             assert any(f"{task!r} was missing" in note for note in rebuilt.notes)
     assert_full_marks(rebuilt, [task for task, text in SOLVED.items() if text in there])
-    restored = [each for each in rebuilt.cells if "ckptlib" not in each.metadata]
+    restored = [each for each in rebuilt.notebook.cells if "ckptlib" not in each.metadata]
     assert [each.metadata for each in restored] == [each.metadata for each in RELEASE.cells]
-    assert len({each.id for each in rebuilt.cells}) == len(rebuilt.cells)
+    assert len({each.id for each in rebuilt.notebook.cells}) == len(rebuilt.notebook.cells)
     again = rebuild(notebook)
     assert (again.notebook, again.notes) == (rebuilt.notebook, rebuilt.notes)
 
@@ -468,7 +470,7 @@ def lived_in(draw):
 @given(lived_in())
 def test_what_is_right_in_the_students_kernel_is_right_in_the_rebuilt_one(notebook):
     theirs = right_answers(final_names([(each["cell_type"], each["source"]) for each in notebook["cells"]]))
-    ours = right_answers(final_names([(each.cell_type, each.source) for each in rebuild(notebook).cells]))
+    ours = right_answers(final_names([(each.cell_type, each.source) for each in rebuild(notebook).notebook.cells]))
     assert theirs <= ours
 
 
@@ -501,5 +503,5 @@ def test_five_thousand_own_cells_take_less_than_two_seconds():
     start = time.process_time()
     rebuilt = reassemble(read_submission({NAME: data}, NAME), RELEASE)
     assert time.process_time() - start < 2
-    assert len(rebuilt.cells) == len(notebook["cells"])
+    assert len(rebuilt.notebook.cells) == len(notebook["cells"])
     assert rebuilt.answers == SOLVED

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ckptlib.grading.notebooks import submitted_files
-from ckptlib.grading.notebooks.notebook_file import LEFT_OUT, read_submission
+from ckptlib.grading.notebooks.notebook_choice import LEFT_OUT, read_submission
 
 
 def problem(folder):
@@ -131,3 +131,74 @@ def test_the_digest_is_of_what_counts(tmp_path):
     assert submitted_files.read(tmp_path, "ada").digest == first
     (tmp_path / "a.ipynb").write_text("{ }")
     assert submitted_files.read(tmp_path, "ada").digest != first
+
+
+# ---- whatever else lies there, the expected notebook is read ---------------------------------------------------------
+def _sparse(path, size):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
+        file.truncate(size)
+
+
+def two_large_notebooks(folder):
+    for name in ("00_a.ipynb", "00_b.ipynb"):
+        _sparse(folder / name, submitted_files.LARGEST_FILE)
+
+
+def three_hundred_files(folder):
+    for i in range(submitted_files.MOST_FILES + 1):
+        (folder / f"00_{i}.ipynb").write_text("{}")
+
+
+def two_large_files_in_the_folder_before_it(folder):
+    for name in ("aaa/00_a.ipynb", "aaa/data.csv"):
+        _sparse(folder / name, submitted_files.LARGEST_FILE)
+
+
+def three_hundred_odd_notebooks(folder):
+    for i in range(submitted_files.MOST_FILES + 1):
+        (folder / f"00_{i}.ipynb").symlink_to("/etc/hostname")
+
+
+def more_entries_than_are_looked_at(folder):
+    for i in range(submitted_files.MOST_ENTRIES + 1):
+        (folder / f"00_{i}").touch()
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        two_large_notebooks,
+        three_hundred_files,
+        two_large_files_in_the_folder_before_it,
+        three_hundred_odd_notebooks,
+        more_entries_than_are_looked_at,
+    ],
+)
+def test_the_expected_notebook_is_read_whatever_else_lies_there(tmp_path, monkeypatch, beside):
+    monkeypatch.setattr(submitted_files, "MOST_ENTRIES", 1000)
+    beside(tmp_path)
+    (tmp_path / "01_toy.ipynb").write_text('{"cells": []}')
+    (tmp_path / "timestamp.txt").write_text("2026-01-01 00:00:00 UTC")
+    files = submitted_files.read(tmp_path, "ada", "01_toy.ipynb").files
+    assert files["01_toy.ipynb"] == b'{"cells": []}'
+    assert len(files) <= submitted_files.MOST_FILES
+    assert sum(map(len, files.values())) <= submitted_files.LARGEST + 1000
+
+
+@pytest.mark.parametrize("beside", [two_large_notebooks, three_hundred_files, two_large_files_in_the_folder_before_it])
+@pytest.mark.parametrize("name", ["unpacked/01_toy.ipynb", "01_Toy (1).ipynb", "Copy of 01_toy.json"])
+def test_so_is_one_whose_name_is_like_it(tmp_path, beside, name):
+    beside(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text('{"cells": []}')
+    assert submitted_files.read(tmp_path, "ada", "01_toy.ipynb").files[name] == b'{"cells": []}'
+
+
+def test_small_files_are_not_left_out_because_of_large_ones(tmp_path):
+    two_large_notebooks(tmp_path)
+    (tmp_path / "01_toy.ipynb").write_text('{"cells": []}')
+    (tmp_path / "zz_helper.py").write_text("x = 1")
+    found = submitted_files.read(tmp_path, "ada", "01_toy.ipynb")
+    assert found.files["zz_helper.py"] == b"x = 1"
+    assert [note.split(" is ")[0] for note in found.notes] == ["00_b.ipynb"]

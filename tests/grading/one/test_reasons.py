@@ -7,14 +7,14 @@ import pytest
 
 from ckptlib.grading.one import grade_one
 from ckptlib.grading.run import cell_timeout, run
-from ckptlib.grading.sandbox import resource_usage
+from ckptlib.grading.sandbox import usage_watchdog
 
 # The words as they stand in the code that says them: a new one needs its sentence.
 SAID = {
     word
     for module, says in (
         (cell_timeout, r'_stop\("([^"]+)"|"died", "([^"]+)"|reason = "(\w+)" if .* else "(\w+)"'),
-        (resource_usage, r'_kill\("([^"]+)"'),
+        (usage_watchdog, r'_kill\("([^"]+)"'),
         (run, r'_no_answer\("([^"]+)"(?: if .* else "([^"]+)")?'),
     )
     for found in re.finditer(says, inspect.getsource(module))
@@ -31,7 +31,7 @@ def test_the_words_were_found():
 @pytest.mark.parametrize("word", sorted(SAID))
 def test_every_reason_is_a_sentence(word):
     said = grade_one._answer({"answer": None, "reason": word})["reason"]
-    assert said != f"could not be asked: {word}" and len(said.split()) >= 5
+    assert said != f"could not be tested: {word}" and len(said.split()) >= 5
 
 
 def test_an_answer_that_prints_too_much_is_told_so():

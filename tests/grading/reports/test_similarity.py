@@ -91,7 +91,7 @@ def test_two_right_answers_of_two_lines_are_too_short_to_tell():
     found = compare({"ada": {"largest_batch": answer}, "bob": {"largest_batch": answer}})
     assert found.pairs == []
     assert found.too_short == {"largest_batch": 2}
-    assert "Too short to tell: largest_batch (2 answers)" in str(found)
+    assert "Too short to compare: largest_batch (2 answers)" in str(found)
 
 
 def test_what_the_reference_gives_accuses_nobody():

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from printed import text
 
-from ckptlib.grading.run.run import Cell, Question, run
+from ckptlib.grading.run.run import Cell, Question, run, run_and_ask_again
 from ckptlib.grading.sandbox.limits import MIB, Limits
 
 ANSWER = "from IPython.display import display; display({{'application/vnd.ckptlib.answer+json': {}}}, raw=True)"
@@ -38,7 +38,7 @@ def honest_part_is_whole(transcript: dict) -> bool:
 
 def left_over(sandbox) -> list[str]:
     """Processes, other than the warm one, of whoever kernels run as."""
-    from ckptlib.grading.sandbox.resource_usage import tree
+    from ckptlib.grading.sandbox.usage_watchdog import tree
 
     deadline = time.monotonic() + 30
     while len(found := tree(sandbox.pid)) > 2 and time.monotonic() < deadline:
@@ -139,7 +139,7 @@ LATE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LATE)
-def test_a_blow_that_falls_later_is_not_blamed_on_whom_it_hits(name, sandbox):
+def test_a_kill_that_comes_later_costs_only_the_cell_that_started_it(name, sandbox):
     innocent = [Cell(f"innocent {i}", f"import time; time.sleep(0.25); i = {i}") for i in range(4)]
     cells = [Cell("honest", "honest = [1, 2]"), Cell("late", LATE[name]), *innocent]
     transcript = run(cells, [asked()], {}, Limits(cell_seconds=6, wall_seconds=60), sandbox)
@@ -150,7 +150,7 @@ def test_a_blow_that_falls_later_is_not_blamed_on_whom_it_hits(name, sandbox):
     assert transcript["events"] == ["cell 'late' ended the kernel a moment after it had run"]
 
 
-def test_a_last_cell_that_strikes_the_questions_is_found_out(sandbox):
+def test_a_last_cell_that_ends_the_kernel_during_the_questions_is_found(sandbox):
     late = "import os, threading; threading.Timer(0.002, os._exit, (0,)).start()"
     cells = [Cell("honest", "honest = [1, 2]"), Cell("late", late)]
     transcript = run(cells, [asked(), Question("p", asked().code, "n-1")], {}, Limits(**FAST), sandbox)
@@ -244,7 +244,7 @@ EXHAUSTS = {  # code, limits, statuses that are right
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXHAUSTS)
-def test_greed_is_stopped(name, sandbox):
+def test_a_cell_that_uses_too_much_is_stopped(name, sandbox):
     code, limits, right = EXHAUSTS[name]
     transcript = graded(sandbox, code, **{"cell_seconds": 10, **limits})
     assert transcript["cells"]["culprit"]["status"] in right, transcript["cells"]["culprit"]
@@ -309,7 +309,7 @@ def test_a_message_that_is_too_large_is_not_kept(code, sandbox):
 
 
 @pytest.mark.slow
-def test_a_deluge_of_anything_is_stopped(sandbox):
+def test_too_many_messages_of_any_kind_are_stopped(sandbox):
     code = """
     import threading
     kernel = get_ipython().kernel
@@ -442,3 +442,42 @@ def test_the_peak_of_one_question_is_measured_from_outside(sandbox):
     assert size <= grew["big"] < size + 30 * MIB
     assert grew["small"] < 10 * MIB and grew["after"] < 10 * MIB
     assert transcript["resources"]["peak_rss"] >= size
+
+
+# ---- asking again stays within the limits ---------------------------------------------------------------------------
+HOLD = {
+    "endless answers": ("", "while True: pass"),
+    "sleeping answers": ("import time", "time.sleep(1000)"),
+    "answers that wait for a process": ("import subprocess", "subprocess.run(['sleep', '1000'])"),
+    "deaf answers": ("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)", "while True: pass"),
+    "a cell that ends the kernel late": (
+        "import os, threading; threading.Timer(3, os._exit, (1,)).start()",
+        "import time; time.sleep(1000)",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOLD)
+def test_unanswered_questions_hold_a_worker_no_longer_than_the_limit(name, sandbox):
+    before, body = HOLD[name]
+    names = [f"q{i}" for i in range(8)]
+    cells = [Cell("first", before), *(Cell(each, f"{each} = 1") for each in names)]
+    questions = [Question(each, body, "n") for each in names]
+    limits = Limits(cell_seconds=2, wall_seconds=12)
+    started = time.monotonic()
+    seen = run_and_ask_again(cells, questions, {each: each for each in names}, {}, limits, sandbox)
+    assert time.monotonic() - started < limits.wall_seconds + 5  # two to end the last kernel, and a busy machine's
+    assert all(seen["questions"][each]["answer"] is None for each in names)
+    assert seen["resources"]["wall_seconds"] < limits.wall_seconds + 5
+
+
+@pytest.mark.slow
+def test_a_bad_cell_still_costs_only_its_task(sandbox):
+    names = ["bad", "good", "fine"]
+    cells = [Cell("bad", "import os, threading; threading.Timer(0.5, os._exit, (1,)).start()")]
+    cells += [Cell(each, f"{each} = 1") for each in names[1:]]
+    good = ANSWER.format("{'nonce': 'n', 'data': 1}")
+    questions = [Question("bad", "while True: pass", "n"), *(Question(each, good, "n") for each in names[1:])]
+    seen = run_and_ask_again(cells, questions, {each: each for each in names}, {}, Limits(cell_seconds=2), sandbox)
+    assert [seen["questions"][each]["answer"] is not None for each in names] == [False, True, True]

@@ -5,11 +5,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from printed import text
 
-from ckptlib.grading.sandbox import resource_usage, sockets
+from ckptlib.grading.run.run import Cell, run
+from ckptlib.grading.sandbox import sockets, usage_watchdog
 from ckptlib.grading.sandbox.limits import Limits
 
 TRY = textwrap.dedent(
@@ -43,7 +46,7 @@ def attempts(said, code: str) -> dict[str, str]:
 
 
 def test_nobody_else_is_there_to_be_signalled_traced_or_read(said, sandbox):
-    warm, inner = resource_usage.tree(sandbox.pid)[:2]  # bubblewrap's outer process, and the warm process itself
+    warm, inner = usage_watchdog.tree(sandbox.pid)[:2]  # bubblewrap's outer process, and the warm process itself
     got = attempts(
         said,
         f"""
@@ -230,3 +233,78 @@ def test_files_stay_in_the_working_folder(name, sandbox):
     with pytest.raises(RuntimeError, match="working folder"):
         kernel.settle()
     kernel.close()
+
+
+# ---- terminals ------------------------------------------------------------------------------------------------------
+HAS_A_TERMINAL = """
+import os, pty, time, select
+ours, theirs = pty.openpty()
+path = os.ttyname(theirs)
+os.chmod(path, 0o666)
+print("mine is", path, sorted(os.listdir("/dev/pts")), flush=True)
+time.sleep({seconds})
+os.set_blocking(ours, False)
+try:
+    print("arrived:", os.read(ours, 1000))
+except BlockingIOError:
+    print("nothing arrived")
+"""
+ON_TERMINALS = {
+    "write on it": """
+        for name in names: open(f"/dev/pts/{name}", "wb", buffering=0).write(b"PLANTED")
+    """,
+    "freeze it": """
+        import termios
+        for name in names: termios.tcflow(os.open(f"/dev/pts/{name}", os.O_RDWR | os.O_NOCTTY), termios.TCOOFF)
+    """,
+    "type on it": """
+        import fcntl, termios
+        for name in names: fcntl.ioctl(os.open(f"/dev/pts/{name}", os.O_RDWR), termios.TIOCSTI, b"x")
+    """,
+    "hang it up": """
+        import fcntl, termios
+        for name in names: fcntl.ioctl(os.open(f"/dev/pts/{name}", os.O_RDWR | os.O_NOCTTY), termios.TIOCEXCL)
+    """,
+}
+
+
+@pytest.mark.parametrize("how", ON_TERMINALS)
+def test_a_terminal_is_seen_by_its_own_kernel_only(how, sandbox):
+    """One kernel opens a terminal; another, at the same time, does something to whichever it finds."""
+    hostile = f"""
+    import os, time
+    until, done = time.monotonic() + 3, "none was there"
+    while time.monotonic() < until and done == "none was there":
+        if names := [name for name in os.listdir("/dev/pts") if name != "ptmx"]:
+            {textwrap.indent(textwrap.dedent(ON_TERMINALS[how]).strip(), " " * 12).strip()}
+            done = f"done to {{names}}"
+        time.sleep(0.01)
+    print(done)
+    """
+    with ThreadPoolExecutor(2) as both:
+        codes = HAS_A_TERMINAL.format(seconds=4), textwrap.dedent(hostile)
+        ran = [both.submit(run, [Cell("only", code)], [], {}, Limits(), sandbox) for code in codes]
+        honest, other = (text(each.result()["cells"]["only"]["outputs"]) for each in ran)
+    assert honest == "mine is /dev/pts/0 ['0', 'ptmx']\nnothing arrived\n"
+    assert other == "none was there\n"
+
+
+def test_no_kernel_uses_up_the_terminals_or_watches_of_the_machine(said):
+    """Linux has a few thousand terminals for everybody, and 128 inotify instances for each user."""
+    code = """
+    import ctypes, os, pty
+    libc, count, kept = ctypes.CDLL(None), {"terminals": 0, "watches": 0}, []
+    try:
+        while count["terminals"] < 200:
+            kept.append(pty.openpty())
+            count["terminals"] += 1
+    except OSError:
+        pass
+    while count["watches"] < 200 and libc.inotify_init() >= 0:
+        count["watches"] += 1
+    print(count)
+    get_ipython().system("echo still")
+    """
+    counted = ast.literal_eval(said(textwrap.dedent(code)).splitlines()[0])
+    assert 8 <= counted["terminals"] <= 32 and 1 <= counted["watches"] <= 16
+    assert said("get_ipython().system('echo a neighbour; tty')").split() == ["a", "neighbour", "/dev/pts/0"]

@@ -17,7 +17,7 @@ import pytest
 from printed import text
 
 from ckptlib.grading.run.run import Cell, run
-from ckptlib.grading.sandbox import resource_usage, sockets, visible_system
+from ckptlib.grading.sandbox import file_system, sockets, usage_watchdog
 from ckptlib.grading.sandbox import sandbox as sandbox_module
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import Sandbox, SandboxUnavailable
@@ -80,7 +80,7 @@ def _state(pid: int) -> str:
 def test_a_killed_worker_takes_everything_with_it(need):
     need("bubblewrap")
     process, place, (warm, *kernels) = worker()
-    everybody = resource_usage.tree(warm)
+    everybody = usage_watchdog.tree(warm)
     assert set(kernels) < set(everybody) and len(everybody) == 6  # bubblewrap, warm, two keepers, two kernels
     process.kill()
     process.wait()
@@ -92,7 +92,7 @@ def test_a_killed_worker_takes_everything_with_it(need):
 
 def test_workers_share_a_warm_process(sandbox):
     process, place, kernels = worker(sandbox.address)
-    assert set(kernels) <= set(resource_usage.tree(sandbox.pid))
+    assert set(kernels) <= set(usage_watchdog.tree(sandbox.pid))
     process.kill()
     process.wait()
     assert running(kernels) == []
@@ -179,7 +179,7 @@ def test_a_dead_warm_process_is_replaced(need, monkeypatch):
     start = Sandbox.start
     monkeypatch.setattr(Sandbox, "start", lambda: start(preload=()))
     first = sandbox_module.default()
-    everybody = resource_usage.tree(first.pid)
+    everybody = usage_watchdog.tree(first.pid)
     os.kill(first.pid, signal.SIGKILL)
     assert running([first.pid]) == []
     second = sandbox_module.default()
@@ -194,6 +194,7 @@ def test_without_bubblewrap_it_says_so_and_still_limits(monkeypatch):
     monkeypatch.setattr(sandbox_module, "_default", {})
     with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
         Sandbox.start()
+    monkeypatch.setenv(sandbox_module.AS_ROOT, "1")
     with pytest.warns(RuntimeWarning, match="NOT ISOLATED"):
         plain = sandbox_module.default()
     assert isinstance(plain, Unconfined)
@@ -211,8 +212,62 @@ def test_without_bubblewrap_it_says_so_and_still_limits(monkeypatch):
     assert text(transcript["cells"]["work"]["outputs"]) == "['a.txt'] False\n"
 
 
+def _no_bubblewrap(now):
+    now.setattr(shutil, "which", lambda name: None)
+
+
+def _no_namespaces(now):
+    now.setattr(file_system, "command", lambda *a: ["/bin/sh", "-c", "echo bwrap: No permissions; exit 1"])
+
+
+def _another_system(now):
+    now.setattr(sys, "platform", "darwin")
+
+
+@pytest.mark.parametrize("lack", [_no_bubblewrap, _no_namespaces, _another_system])
+def test_root_without_a_sandbox_runs_nothing_unless_asked_to(lack, monkeypatch):
+    lack(monkeypatch)
+    monkeypatch.setattr(sandbox_module, "_default", {})
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv(sandbox_module.AS_ROOT, raising=False)
+    for asked in (None, "0", "yes"):
+        if asked is not None:
+            monkeypatch.setenv(sandbox_module.AS_ROOT, asked)
+        with pytest.raises(SandboxUnavailable, match="would run as root"):
+            sandbox_module.default()
+    assert sandbox_module._default == {}
+    with pytest.warns(RuntimeWarning, match="NOT ISOLATED"):  # a reader in a container checks their own work
+        assert not sandbox_module.default(own_work=True).sandboxed
+    monkeypatch.setattr(sandbox_module, "_default", {})
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.warns(RuntimeWarning, match="NOT ISOLATED"):
+        assert not sandbox_module.default().sandboxed
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable'; exit 1",
+        "echo 'OSError: [Errno 12] Cannot allocate memory'; exit 1",
+        "kill -9 $$",
+        "kill -11 $$",
+        "exit 137",
+        "sleep 60",
+    ],
+)
+def test_a_machine_in_trouble_is_not_taken_for_one_without_a_sandbox(trouble, monkeypatch):
+    """Else a hostile submission that fills the memory would have the next one run unconfined."""
+    monkeypatch.setattr(file_system, "command", lambda *a: ["/bin/sh", "-c", trouble])
+    monkeypatch.setattr(sandbox_module, "_default", {})
+    monkeypatch.setattr(sandbox_module, "_START_SECONDS", 2.0)
+    monkeypatch.setenv(sandbox_module.AS_ROOT, "1")
+    with pytest.raises(sandbox_module.SandboxTrouble):
+        sandbox_module.default()
+    assert sandbox_module._default == {}
+
+
 def test_without_a_sandbox_the_sockets_of_the_machine_are_not_the_kernels_fault(monkeypatch):
-    monkeypatch.setattr(resource_usage, "_MOST_SOCKETS", -1)  # as if the machine had more than are allowed
+    monkeypatch.setattr(usage_watchdog, "_MOST_SOCKETS", -1)  # as if the machine had more than are allowed
     transcript = run([Cell("a", "print(1)")], [], {}, Limits(), Unconfined("not needed here"))
     assert text(transcript["cells"]["a"]["outputs"]) == "1\n"
 
@@ -220,17 +275,17 @@ def test_without_a_sandbox_the_sockets_of_the_machine_are_not_the_kernels_fault(
 @pytest.mark.slow
 def test_a_machine_without_namespaces_is_found_out_at_the_start(need, monkeypatch):
     need("bubblewrap")
-    monkeypatch.setattr(visible_system, "privileged", lambda: False)
-    real = visible_system.command
+    monkeypatch.setattr(file_system, "privileged", lambda: False)
+    real = file_system.command
 
     def no_more_namespaces(*arguments):
         program, *options = real(*arguments)
         return [program, "--disable-userns", *options]
 
-    monkeypatch.setattr(visible_system, "command", no_more_namespaces)
+    monkeypatch.setattr(file_system, "command", no_more_namespaces)
     with pytest.raises(SandboxUnavailable, match="cannot have namespaces"):
         Sandbox.start(preload=())
-    monkeypatch.setattr(visible_system, "command", lambda *a: ["/bin/sh", "-c", "echo bwrap: No permissions; exit 1"])
+    monkeypatch.setattr(file_system, "command", lambda *a: ["/bin/sh", "-c", "echo bwrap: No permissions; exit 1"])
     with pytest.raises(SandboxUnavailable, match="No permissions"):
         Sandbox.start(preload=())
 
@@ -238,7 +293,7 @@ def test_a_machine_without_namespaces_is_found_out_at_the_start(need, monkeypatc
 @pytest.mark.slow
 def test_root_without_its_powers_as_in_a_container(need, monkeypatch):
     need("bubblewrap")
-    monkeypatch.setattr(visible_system, "privileged", lambda: False)
+    monkeypatch.setattr(file_system, "privileged", lambda: False)
     code = "import os; print(os.getpid(), os.getuid(), os.access('/proc/sys/kernel/core_pattern', os.W_OK))\n"
     with Sandbox.start(preload=()) as started:
         outputs = run([Cell("a", code + "bytearray(3 << 30)")], [], {}, Limits(), started)["cells"]["a"]["outputs"]
@@ -270,13 +325,12 @@ def test_the_walls_stand_for_an_ordinary_user_too(need, root):
     command = ["bwrap", "--dev-bind", "/", "/", *readable_by_all(Path(sys.base_prefix), root), "--"]
     command += ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
     command += [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={home}/t"]
-    command += [str(root / "tests/grading/sandbox/test_sandbox.py"), str(root / "tests/grading/run/test_run.py")]
-    command += [
-        "-k",
-        "signalled or siblings or network or rights or visible or next_does or peak or exits or bytes or disk",
-    ]
+    files = "sandbox/test_sandbox.py", "sandbox/test_visible_files.py", "run/test_run.py"
+    command += [str(root / "tests/grading" / name) for name in files]
+    chosen = "signalled or siblings or network or rights or everything_visible or of_the_course or next_does or peak "
+    command += ["-k", chosen + "or exits or bytes or disk or (secret and walking) or its_own_kernel or watches"]
     environment = {**os.environ, "HOME": home, "TMPDIR": home, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=root)
     shutil.rmtree(home)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    assert "10 passed" in done.stdout, done.stdout[-500:]
+    assert "17 passed" in done.stdout, done.stdout[-500:]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptlib.grading.tasks.data import Array, Other, Raised
-from ckptlib.grading.tasks.difference import Tolerance, difference
+from ckptlib.grading.tasks.answer_encoding import Array, Other, Raised
+from ckptlib.grading.tasks.comparison import Tolerance, difference
 from ckptlib.grading.tasks.verdict import Mistake, judge
 
 T = Tolerance()
@@ -51,15 +51,15 @@ def test_what_is_equal(got, expected):
     ("got", "expected", "says"),
     [
         (8192, 4096, "twice"),
-        (1024, 4096, "a float32 has 4 bytes"),
+        (1024, 4096, "a float32 takes up 4 bytes"),
         (-3.5, 3.5, "sign"),
         (array([[1, 2, 3]]), array([[1], [2], [3]]), "transposed"),
         (array([1.0, float("nan")]), array([1.0, 2.0]), "1 of 2 values are NaN"),
         (array([1.0, 2.5]), array([1.0, 2.0]), "1 of 2 values differ"),
-        (34.03, 31.693, "GB where GiB"),
+        (34.03, 31.693, "GB instead of GiB"),
         (None, 3, "return"),
         (Raised("TypeError: no"), 3, "raised TypeError: no"),
-        (3, Raised("ValueError: x"), "expected it to raise ValueError"),
+        (3, Raised("ValueError: x"), "should have raised ValueError"),
         (Other("Cheat"), 3, "a Cheat found"),
         (4097, 4096, "4,097 is not right"),
         ({"a": 1}, {"a": 1, "b": 2}, "'b' missing"),
@@ -135,7 +135,7 @@ def test_a_typed_in_number_is_recognised():
 
 def test_a_mistake_that_fits_by_chance_in_one_case_of_three_is_not_told():
     mistake = Mistake("You doubled.", [2, 4, 6])
-    assert judge([2, 5, 9], [1, 2, 3], [mistake]).message.startswith("exactly twice too large")
+    assert judge([2, 5, 9], [1, 2, 3], [mistake]).message.startswith("exactly twice as large")
     assert judge([2, 4, 9], [1, 2, 3], [mistake]).message == "You doubled."
 
 

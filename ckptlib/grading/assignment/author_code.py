@@ -1,8 +1,7 @@
-"""Where is the slip? An author's files are run here; what goes wrong is told in one sentence, with file and line."""
+"""Where is the author's mistake? An author's files are run here; an error is reported with its file and line."""
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 import types
@@ -13,6 +12,7 @@ from typing import Any
 
 from ...errors import CkptError
 from ..tasks.probes import NOT_ASKED, Quiz, Task
+from ..tasks.quiz import read as read_quiz
 
 
 def run_file(where: str, code: str, namespace: dict[str, Any]) -> None:
@@ -20,19 +20,16 @@ def run_file(where: str, code: str, namespace: dict[str, Any]) -> None:
     try:
         exec(compile(code, where, "exec", dont_inherit=True), namespace)
     except (Exception, SystemExit) as error:
-        raise CkptError(f"{where}{_line(error, where)}: {type(error).__name__}: {_said(error)}") from error
+        said = error.msg if isinstance(error, SyntaxError) else error
+        raise CkptError(f"{where}{_line(error, where)}: {type(error).__name__}: {said}") from error
 
 
 def _line(error: BaseException, where: str) -> str:
-    """The line of this file that led to it, however deep in a library it was raised."""
+    """The line of this file that led to the error, however deep in a library it was raised."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
     if isinstance(error, SyntaxError) and error.filename == where:
         lines.append(error.lineno)
     return f", line {lines[-1]}" if lines else ""
-
-
-def _said(error: BaseException) -> str:
-    return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
 def load_tasks(name: str, tasks_py: str, hidden_py: str | None, key_py: str, quiz: bytes | None) -> types.ModuleType:
@@ -49,13 +46,13 @@ def load_tasks(name: str, tasks_py: str, hidden_py: str | None, key_py: str, qui
         if all(_probes(module).get(task) is probe for task, probe in seen.items()):
             example = next(iter(seen), "NAME")
             raise CkptError(
-                f"{name}/hidden.py replaces no probe, so grading would ask what students can read: "
+                f"{name}/hidden.py does not replace a probe, so grading would use the probes that students can read: "
                 f"expected `@check.{example}.hidden` above a probe. Was the decorator forgotten?"
             )
     with known_as_tasks(module):
         run_file(f"{name}/key.py", key_py, {"__name__": "key"})
     if quiz is not None:
-        _add_quiz_sentences(module.check.tasks, f"{name}/quiz.json", quiz)
+        _add_quiz_sentences(module.check.tasks.get("quiz"), f"{name}/quiz.json", quiz)
     return module
 
 
@@ -64,7 +61,7 @@ def _probes(module: types.ModuleType) -> dict[str, Callable]:
 
 
 def _see_that_they_are_one_file(name: str, tasks_py: str, hidden_py: str) -> None:
-    """So they are sent to a kernel; an import from __future__, for one, is possible at a file's beginning only."""
+    """A kernel gets both as one file, in which, for example, an import from __future__ must be at the beginning."""
     try:
         compile(f"{tasks_py}\n{hidden_py}", "tasks.py", "exec", dont_inherit=True)
     except SyntaxError as error:
@@ -73,10 +70,10 @@ def _see_that_they_are_one_file(name: str, tasks_py: str, hidden_py: str) -> Non
 
 @contextmanager
 def slips_in(where: str) -> Iterator[list[str]]:
-    """Which names does this file use that nothing has? Told by line, also where a probe catches what was raised.
+    """Which undefined names does this file use? Reported by line, even if a probe catches the exception.
 
-    Mistakes may raise on purpose. But a NameError is never the idea that was missed: it is the author's typing error,
-    and every student with one of their own would be told the mistake's sentence.
+    Mistakes may raise on purpose. But a NameError is never the idea that was missed. It is the author's typing error,
+    and every student with a NameError of their own would get the mistake's message.
     """
     slips: list[str] = []
 
@@ -110,7 +107,7 @@ def _is_slip(error: BaseException, raised: types.TracebackType) -> bool:
 
 @contextmanager
 def known_as_tasks(module: types.ModuleType) -> Iterator[None]:
-    """Notebooks and keys say `from tasks import check`: for so long, that is this assignment's."""
+    """While this is active, `from tasks import check` in notebooks and keys imports this assignment's module."""
     before = sys.modules.get("tasks")
     sys.modules["tasks"] = module
     try:
@@ -122,17 +119,8 @@ def known_as_tasks(module: types.ModuleType) -> Iterator[None]:
             sys.modules["tasks"] = before
 
 
-def _add_quiz_sentences(tasks: dict[str, Task], where: str, raw: bytes) -> None:
-    quiz = tasks.get("quiz")
-    if not isinstance(quiz, Quiz):
-        return
-    try:
-        for name, item in json.loads(raw).items():
+def _add_quiz_sentences(quiz: Task | None, where: str, raw: bytes) -> None:
+    if isinstance(quiz, Quiz):
+        for name, item in read_quiz(raw, where).items():
             for letter, (_, sentence) in item["choices"].items():
-                answers = tuple(letter if name == other else NOT_ASKED for other in quiz.names)
-                quiz.mistake(sentence, *answers)
-    except json.JSONDecodeError as error:
-        raise CkptError(f"{where}, line {error.lineno}: {error.msg}. Is a comma missing, or one too many?") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        expected = '{"q1": {"question": …, "choices": {"a": [text, sentence], …}}, …}'
-        raise CkptError(f"{where}: expected {expected}, found something else: {error!r}") from None
+                quiz.mistake(sentence, *(letter if name == other else NOT_ASKED for other in quiz.names))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .kernel_process import KernelProcess
 from .limits import Limits
-from .unconfined import PlainProcess
+from .unconfined import UnconfinedProcess
 
 PERIOD = 0.025
 _BETWEEN_LOOKS = PERIOD if sys.platform.startswith("linux") else 4 * PERIOD  # psutil asks for all processes there are
@@ -32,11 +32,11 @@ class Usage:
 class Watchdog:
     """Looks at a kernel's processes; kills the kernel when they use too much and says why in `reason`."""
 
-    def __init__(self, process: KernelProcess | PlainProcess, limits: Limits) -> None:
+    def __init__(self, process: KernelProcess | UnconfinedProcess, limits: Limits) -> None:
         self._process, self._limits = process, limits
         self._next = self._next_close_look = 0.0
         first = look(process.pid)
-        self.baseline = first.rss  # shared with the warm process: nobody's fault
+        self.baseline = first.rss  # shared with the warm process, so it does not count
         self.peak = self.window_peak = first.rss
         self.cpu, self.processes = 0.0, 1
         self.reason: str | None = None

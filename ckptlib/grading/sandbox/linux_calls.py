@@ -7,7 +7,7 @@ import os
 import struct
 from functools import cache
 
-CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
+CLONE_NEWNS, CLONE_NEWUTS = 0x00020000, 0x04000000
 CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
 OWN_WORLD = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
 
@@ -46,7 +46,6 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
-    """mount(2)."""
     text = [None if s is None else s.encode() for s in (source, target, kind, options)]
     call = f"mount {source} on {target}"
     _checked(_libc().mount(text[0], text[1], text[2], ctypes.c_ulong(flags), text[3]), call)

@@ -54,7 +54,7 @@ def test_the_expected_name_wins_if_there_are_answers_in_it():
     one["cells"] = one["cells"][:5]
     rebuilt = grade({NAME: as_bytes(one), "other.ipynb": GOOD})
     assert rebuilt.path == NAME
-    assert f"several notebooks were submitted: '{NAME}' was read, not 'other.ipynb'" in rebuilt.notes
+    assert f"several notebooks were submitted; '{NAME}' was read, not 'other.ipynb'" in rebuilt.notes
 
 
 @pytest.mark.parametrize("exact", [BLANK, b"", b"{", as_bytes({"cells": []}), b"<html>"])
@@ -78,7 +78,7 @@ def test_among_other_names_content_decides():
 def test_another_assignments_notebook_is_said_to_be_one():
     rebuilt = grade({"a.ipynb": as_bytes({"cells": [code("x = 1")]})})
     assert not any(rebuilt.answered.values())
-    assert "no cell of 'a.ipynb' is one of this assignment's: is it another notebook?" in rebuilt.notes
+    assert "no cell of 'a.ipynb' belongs to this assignment. Is it a different notebook?" in rebuilt.notes
 
 
 def test_what_jupyter_and_macos_keep_for_themselves_is_not_read():
@@ -112,23 +112,23 @@ def zipped(name):
         (NAME, b"import torch\n", "submit the .ipynb"),
         (NAME, b"\x1f\x8b\x08", "a compressed archive"),
         (NAME, b"\x89PNG\r\n", "a picture"),
-        (NAME, b"hello", "not the JSON text"),
+        (NAME, b"hello", "it is not JSON, the format"),
         (NAME, b"[1, 2]", "no list of cells"),
         (NAME, b'"cells"', "no list of cells"),
         (NAME, b"null", "no list of cells"),
         (NAME, b"{}", "no list of cells"),
         (NAME, b'{"cells": null, "nbformat": 4}', "no list of cells"),
         (NAME, b'{"cells": {"0": {}}}', "no list of cells"),
-        (NAME, GOOD[: len(GOOD) // 2], "it stops in the middle: was the upload complete?"),
-        (NAME, GOOD[:-1], "it stops in the middle"),
+        (NAME, GOOD[: len(GOOD) // 2], "it ends in the middle. Was the upload complete?"),
+        (NAME, GOOD[:-1], "it ends in the middle"),
         (NAME, b'{"cells": [}, "nbformat": 4, "nbformat_minor": 5}', "line 1 is not valid JSON"),
         (NAME, b'{\n<<<<<<< HEAD\n"cells": []\n=======\n>>>>>>> x\n}', "git's conflict marks"),
         (NAME, b"[" * 100_000, "nested too deep"),
         (NAME, b'{"cells":' * 100_000, "nested too deep"),
         (NAME, b'{"cells": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}", "nested too deep"),
         (NAME, b"[" + b"[]," * 3_000_000, "more than 2000000 lists"),
-        (NAME, b" " * (21 * 2**20), "it has 21 MiB; at most 20 are read"),
-        (NAME, b'{"cells": [' + b"{}," * 10_000 + b"{}]}", "it has 10001 cells; at most 10000 are read"),
+        (NAME, b" " * (21 * 2**20), "it has 21 MiB, but at most 20 MiB are read"),
+        (NAME, b'{"cells": [' + b"{}," * 10_000 + b"{}]}", "it has 10,001 cells, but at most 10,000 are read"),
         (NAME, as_bytes({"cells": [code("x" * 5_000_000)]}), "its cells hold 5,000,000 letters"),
         ("x.csv", b"1,2", "found 'x.csv'"),
     ],
@@ -138,7 +138,7 @@ def test_a_file_that_is_no_notebook_gets_a_reason(path, data, reason):
     rebuilt = grade({path: data})
     assert reason in rebuilt.problem
     assert rebuilt.answered == dict.fromkeys(STUBS, False)
-    assert [each.source for each in rebuilt.cells] == [each.source for each in RELEASE.cells]
+    assert [each.source for each in rebuilt.notebook.cells] == [each.source for each in RELEASE.cells]
 
 
 def test_no_files_at_all():
@@ -155,7 +155,7 @@ def with_accents():
 @pytest.mark.parametrize("encoding", "utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 latin-1 cp1252".split())
 def test_every_encoding_that_an_editor_may_save_in(encoding):
     rebuilt = grade({NAME: with_accents().encode(encoding)})
-    assert rebuilt.cells[0].source == "größe = 'Größe'  # µ"
+    assert rebuilt.notebook.cells[0].source == "größe = 'Größe'  # µ"
     assert rebuilt.answers == SOLVED
 
 

@@ -1,4 +1,4 @@
-"""What differs between two answers? One sentence: what was found, what was expected, the likeliest mistake."""
+"""Are two answers equal, within a tolerance? If not, one sentence: found, expected, and the likeliest mistake."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import Array, Other, Raised
+from .answer_encoding import Array, Other, Raised
 
 Numbers = (bool, int, float)
 ATOL = 1e-6  # unless key.py says otherwise
@@ -19,7 +19,7 @@ NOT_ANSWERED = "not answered yet"
 class Tolerance:
     """Numbers may differ by atol + rtol * |expected|; whole numbers and text must be equal.
 
-    The default atol follows the largest number expected; any other counts as it is.
+    The default atol follows the largest expected number; any other atol is used unchanged.
     """
 
     rtol: float = 1e-4
@@ -29,7 +29,7 @@ class Tolerance:
         """Where every number is tiny, such as seconds of 1e-9, the default would take each of them for zero.
 
         Where some are large, a float32 sum that should be 0 is off by some last bits of its largest term, and by how
-        many depends on the processor: an answer is not wrong because it was computed on another one.
+        many depends on the processor. An answer is not wrong because it was computed on a different one.
         """
         sizes = np.abs(wanted[np.isfinite(wanted) & (wanted != 0)].astype(float))
         if self.atol != ATOL or not sizes.size:  # where zero is expected, rounding needs some room
@@ -47,7 +47,7 @@ def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
         same = isinstance(expected, Raised) and got.error.split(":")[0] == expected.error.split(":")[0]
         return "" if same else f"raised {got.error}"
     if isinstance(expected, Raised):
-        return f"returned {_show(got)}, expected it to raise {expected.error.split(':')[0]}"
+        return f"returned {_show(got)}, but should have raised {expected.error.split(':')[0]}"
     if got is None and expected is not None:
         return "returned None. Is a `return` missing?"
     if isinstance(expected, dict):
@@ -85,7 +85,7 @@ def _lists(got: Any, expected: list, tolerance: Tolerance) -> str:
 
 def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
     wanted = values_in(expected)
-    assert wanted is not None  # what `difference` compares in another way does not come here
+    assert wanted is not None  # `difference` compares all other values in a different way
     found = values_in(got, wanted.ndim)
     if found is None:
         return f"{_show(got)} found, expected {_kind(expected)}"
@@ -108,29 +108,31 @@ def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
         if close(found, wanted * factor, tolerance):
             return idea
     if wanted.size == 1:
-        return f"{_number(found)} is not right"
+        value = found.item()
+        written = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}" if math.isfinite(value) else str(value)
+        return f"{written} is not right"
     return f"{int((~_near(found, wanted, tolerance)).sum())} of {wanted.size} values differ"
 
 
 _FACTORS = [
-    (2, "exactly twice too large. Was something counted or accumulated twice?"),
-    (0.5, "exactly half. Was one of two counted?"),
+    (2, "exactly twice as large as it should be. Was something counted or accumulated twice?"),
+    (0.5, "exactly half of what it should be. Was only one of two things counted?"),
     (-1, "right except for the sign"),
-    (4, "four times too large. Bytes of four bytes each counted twice, or elements taken for float32 twice?"),
-    (0.25, "four times too small: elements where bytes were asked (a float32 has 4 bytes)?"),
-    (8, "eight times too large. Bits where bytes were asked?"),
+    (4, "four times as large as it should be. Was a factor of 4 (the bytes of a float32) applied twice?"),
+    (0.25, "a quarter of what it should be. Did you count elements instead of bytes (a float32 takes up 4 bytes)?"),
+    (8, "eight times as large as it should be. Did you count bits instead of bytes?"),
     (0, "all zeros"),
-    (1.024, "2.4 % too large: 1,000 where 1,024 was asked?"),
-    (1 / 1.024, "2.3 % too small: 1,024 where 1,000 was asked?"),
-    (1.024**2, "4.9 % too large: MB where MiB was asked?"),
-    (1 / 1.024**2, "4.6 % too small: MiB where MB was asked?"),
-    (1.024**3, "7.4 % too large: GB where GiB was asked?"),
-    (1 / 1.024**3, "6.9 % too small: GiB where GB was asked?"),
+    (1.024, "2.4 % too large. Did you divide by 1,000 instead of 1,024?"),
+    (1 / 1.024, "2.3 % too small. Did you divide by 1,024 instead of 1,000?"),
+    (1.024**2, "4.9 % too large. Did you use MB instead of MiB?"),
+    (1 / 1.024**2, "4.6 % too small. Did you use MiB instead of MB?"),
+    (1.024**3, "7.4 % too large. Did you use GB instead of GiB?"),
+    (1 / 1.024**3, "6.9 % too small. Did you use GiB instead of GB?"),
 ]
 
 
 def close(found: np.ndarray, wanted: np.ndarray, tolerance: Tolerance) -> bool:
-    """Arrays of one shape: whether every number is what is wanted, within the tolerance."""
+    """Is every number within the tolerance of the wanted one? Both arrays have the same shape."""
     return bool(_near(found, wanted, tolerance).all())
 
 
@@ -141,12 +143,8 @@ def _near(found: np.ndarray, wanted: np.ndarray, tolerance: Tolerance) -> np.nda
         return np.isclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
 
 
-def _numeric(values: list) -> bool:
-    return bool(values) and all(isinstance(value, Numbers) or _numeric_row(value) for value in values)
-
-
-def _numeric_row(value: Any) -> bool:
-    return isinstance(value, list) and _numeric(value)
+def _numeric(value: Any) -> bool:
+    return isinstance(value, Numbers) or (isinstance(value, list) and bool(value) and all(map(_numeric, value)))
 
 
 def _as_numbers(value: Any, ndim: int) -> Any:
@@ -178,11 +176,6 @@ def _float(number: int) -> float:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
-
-
-def _number(values: np.ndarray) -> str:
-    value = values.item()
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}" if math.isfinite(value) else str(value)
 
 
 def _show(data: Any) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptlib import CkptError
-from ckptlib.grading.tasks.data import LARGEST, Array, Other, Raised, decode, encode, encode_raised
+from ckptlib.grading.tasks.answer_encoding import LARGEST, Array, Other, Raised, decode, encode, encode_raised
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**200), 2**200) | st.floats() | st.text(max_size=20),

@@ -9,10 +9,12 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from .file_formats import MAX_BYTES, MAX_CELLS, PYTHON_SCRIPT, Cell, Unreadable, read_cells, seems
+from .cell_text import printable
+from .file_formats import PYTHON_SCRIPT, Cell, Unreadable, read_cells, seems
 
 MAX_CANDIDATES = 8  # notebooks that are read of one student; the names nearest to the expected one come first
 IGNORED = (".ipynb_checkpoints", "__MACOSX", ".git", "timestamp.txt")  # the last is nbgrader's
+FARTHEST = 4  # see `distance`
 LEFT_OUT = b"\0left out by ckptlib: "  # then why; no file that was read begins so, see submitted_files.py
 
 
@@ -34,17 +36,15 @@ class Submitted:
     problem: str | None = None
 
 
-def read_submission(
-    files: dict[str, bytes], name: str, max_bytes: int = MAX_BYTES, max_cells: int = MAX_CELLS
-) -> Submitted:
+def read_submission(files: dict[str, bytes], name: str) -> Submitted:
     """Find and read the notebook `name` among a student's files (relative posix path -> bytes). Never raises."""
     seen = {path: data for path, data in files.items() if not _ignored(path)}
-    nearest = sorted(seen, key=lambda path: (_distance(path, name), path))
+    nearest = sorted(seen, key=lambda path: (distance(path, name), path))
     notebooks = [path for path in nearest if ".ipynb" in _base(path).lower()]
-    readable, refused = _read_all(notebooks[:MAX_CANDIDATES], seen, max_bytes, max_cells)
+    readable, refused = _read_all(notebooks[:MAX_CANDIDATES], seen)
     if not readable:  # a browser may have saved it as .json or .txt, or without any ending
         others = [path for path in nearest if path not in notebooks and _like_a_notebook(seen[path])]
-        readable, _ = _read_all(others[:MAX_CANDIDATES], seen, max_bytes, max_cells)
+        readable, _ = _read_all(others[:MAX_CANDIDATES], seen)
     if readable:
         exact = refused.get(name)
         notes = (f"{quoted(name)} could not be read: {exact}",) if exact else ()
@@ -58,19 +58,17 @@ def read_submission(
 
 def quoted(path: str) -> str:
     """A student's file name, made fit for a one-line message."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in path)
-    return f"'{shown if len(shown) <= 80 else shown[:77] + '…'}'"
+    label = printable(path)
+    return f"'{label if len(label) <= 80 else label[:77] + '…'}'"
 
 
-def _read_all(
-    paths: list[str], files: dict[str, bytes], max_bytes: int, max_cells: int
-) -> tuple[list[Candidate], dict[str, str]]:
+def _read_all(paths: list[str], files: dict[str, bytes]) -> tuple[list[Candidate], dict[str, str]]:
     readable, refused = [], {}
     for path in paths:
         try:
             if files[path].startswith(LEFT_OUT):
                 raise Unreadable(files[path].removeprefix(LEFT_OUT).decode())
-            readable.append(Candidate(path, read_cells(files[path], max_bytes, max_cells)))
+            readable.append(Candidate(path, read_cells(files[path])))
         except Unreadable as reason:
             refused[path] = str(reason)
     return readable, refused
@@ -82,7 +80,7 @@ def _nothing(files: dict[str, bytes], nearest: list[str], name: str) -> str:
         return f"no file was submitted: {quoted(name)} was expected"
     for path in nearest:
         what = seems(files[path]) or (PYTHON_SCRIPT if path.lower().endswith(".py") else None)
-        if what and _distance(path, name) < 4:
+        if what and distance(path, name) < FARTHEST:
             return f"no notebook was submitted: {quoted(path)} {'is' if what == 'empty' else 'seems to be'} {what}"
     names = ", ".join(map(quoted, nearest[:5])) + (", …" if len(nearest) > 5 else "")
     only = seems(files[nearest[0]]) if len(nearest) == 1 else None
@@ -90,15 +88,15 @@ def _nothing(files: dict[str, bytes], nearest: list[str], name: str) -> str:
     return f"no notebook was submitted: {quoted(name)} was expected, found {names}{hint}"
 
 
-def _distance(path: str, name: str) -> int:
-    """0: the very name … 4: nothing in common. "Copy of 01_x (1).ipynb" and "01_X-Copy1.ipynb" are 3."""
+def distance(path: str, name: str) -> int:
+    """0: the very name … FARTHEST: nothing in common. "Copy of 01_x (1).ipynb" and "01_X-Copy1.ipynb" are 3."""
     if path == name:
         return 0
     if _base(path) == name:
         return 1
     if _base(path).lower() == name.lower():
         return 2
-    return 3 if _letters(name.rsplit(".", 1)[0]) in _letters(_base(path)) else 4
+    return 3 if _letters(name.rsplit(".", 1)[0]) in _letters(_base(path)) else FARTHEST
 
 
 def _letters(name: str) -> str:

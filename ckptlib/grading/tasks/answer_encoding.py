@@ -13,9 +13,9 @@ import numpy as np
 
 from ...errors import CkptError
 
-LARGEST = 8 * 2**20  # bytes of tensors in one answer; a larger one is a mistake or an attack
+LARGEST = 8 * 2**20  # bytes of tensors in one answer; a larger answer is a mistake or an attack
 _DEEPEST = 20
-_LONGEST = 500  # letters of what was raised
+_LONGEST = 500  # letters of the message of an exception
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Other:
 
 
 def encode(value: Any) -> Any:
-    """Any value -> JSON. What cannot be sent becomes the name of its type, so that the verdict can say so."""
+    """Any value -> JSON. A value that cannot be sent becomes the name of its type, so that the verdict can name it."""
     return _Encoder().encode(value, 0)
 
 
@@ -69,11 +69,11 @@ class _Encoder:
         return self._array(value, kind)
 
     def _array(self, value: Any, kind: type) -> Any:
-        torch = sys.modules.get("torch")  # without torch there is no tensor: never imported for this
+        torch = sys.modules.get("torch")  # never imported for this, because without torch there is no tensor
         if torch is not None and isinstance(value, torch.Tensor):
-            plain = torch.Tensor.detach(value).to("cpu").contiguous()
-            dtype = str(plain.dtype).removeprefix("torch.")
-            return self._bytes((plain.float() if dtype == "bfloat16" else plain).numpy(), dtype)
+            tensor = torch.Tensor.detach(value).to("cpu").contiguous()
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            return self._bytes((tensor.float() if dtype == "bfloat16" else tensor).numpy(), dtype)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             return self._bytes(value, value.dtype.name)
         if isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -95,7 +95,7 @@ def encode_raised(error: BaseException) -> dict:
 
 
 def decode(data: Any) -> Any:
-    """JSON -> Python values, `Array`, `Raised` or `Other`. Whatever else the JSON holds is an error, not a guess."""
+    """JSON -> Python values, `Array`, `Raised` or `Other`. Any other JSON is an error."""
     if data is None or isinstance(data, (bool, int, float, str)):
         return data
     if isinstance(data, list):
