@@ -7,6 +7,7 @@ what it needs inside that inner function, so that `ckptlib --help` does not wait
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -47,12 +48,37 @@ def measure(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--checkpoint", default="none", help="mlp only: none, reentrant or nonreentrant")
     _add_device(parser)
     parser.add_argument("--plot", metavar="FILE.svg", help="also draw the timeline")
+    parser.add_argument("--snapshot", metavar="FILE.pickle", help="also write a snapshot for PyTorch's memory viewer")
+    parser.add_argument("--html", metavar="FILE.html", help=PAGE)
     parser.add_argument("--json", action="store_true", help="print bytes as JSON")
 
     def run(args: argparse.Namespace) -> int:
         from ckptlib.commands.measure import measure_target
 
         print(measure_target(args))
+        return 0
+
+    return run
+
+
+PAGE = "also write a page that shows every block in a browser; it needs no network"
+
+
+def explain(parser: argparse.ArgumentParser) -> Run:
+    """Tell what the peak of a memory snapshot was made of.
+
+    FILE is a pickle that torch.cuda.memory's _dump_snapshot has written, on any machine, or measure --snapshot. Nothing
+    in the file is executed.
+    """
+    parser.add_argument("file", metavar="FILE", help="the snapshot")
+    parser.add_argument("--device", type=int, help="which GPU of several (default: the one that held most)")
+    parser.add_argument("--html", metavar="FILE.html", help=PAGE)
+    parser.add_argument("--json", action="store_true", help="print bytes as JSON")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.commands.explain import explain_snapshot
+
+        print(explain_snapshot(args))
         return 0
 
     return run
@@ -80,6 +106,11 @@ def plan(parser: argparse.ArgumentParser) -> Run:
     def run(args: argparse.Namespace) -> int:
         from ckptlib.commands.plan_chain import plan_command
 
+        if args.device.startswith("phantom"):
+            from ckptlib.cuda.phantom.launch import become, card_of, running
+
+            if not running():  # every plan is run there, so the whole command is
+                become(card_of(args.device), ["-m", "ckptlib.cli", *args.argv])
         text, code = plan_command(args)
         print(text)
         return code
@@ -87,8 +118,34 @@ def plan(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
+def phantom(parser: argparse.ArgumentParser) -> Run:
+    """Run a program on a GPU that is not there: PyTorch's own CUDA code on a stand-in for CUDA.
+
+    Everything that torch allocates is counted as on the card, and the memory ends where the card's would. Kernels do
+    not run, so every value that is read from the device is zero. It needs Linux, a C compiler and torch's CUDA build.
+    """
+    parser.add_argument("--gpu", default="a100", help="a100 (default), h100, b200, rtx4090, rtx3090, t4, v100, ...")
+    rest = argparse.REMAINDER
+    parser.add_argument("-m", metavar="MODULE", dest="module", nargs=rest, help="run a module, with its arguments")
+    parser.add_argument("program", metavar="PROGRAM", nargs=rest, help="a script, with its arguments")
+
+    def run(args: argparse.Namespace) -> int:
+        from ckptlib.cuda.phantom.launch import become, card_of
+
+        if not (program := ["-m", *args.module] if args.module else args.program):
+            raise CkptError("no program was given: expected a script, as in `ckptlib phantom --gpu h100 train.py`")
+        if not args.module and not os.path.exists(program[0]):
+            raise CkptError(f"there is no script {program[0]!r} in {os.getcwd()}")
+        become(card_of(args.gpu), program)
+
+    return run
+
+
+DEVICES = "cpu, sim:cuda (default), phantom:a100 or another card, or an accelerator of this machine such as cuda"
+
+
 def _add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", default="sim:cuda", help="cpu, sim:cuda (default), or an accelerator such as cuda")
+    parser.add_argument("--device", default="sim:cuda", help=DEVICES)
     parser.add_argument("--gpu", help="which GPU sim:cuda simulates (default: a100)")
     parser.add_argument("--torch", metavar="RELEASE", help="simulate that GPU under another torch, such as 2.9")
     parser.add_argument("--fake", action="store_true", help="use fake tensors: allocate nothing")
@@ -127,7 +184,7 @@ def fit(parser: argparse.ArgumentParser) -> Run:
 
 
 # Every command, in the order of the help. The function's name, with hyphens, is what the user types.
-COMMANDS: tuple[Command, ...] = (doctor, measure, plan, fit, *grading.COMMANDS)
+COMMANDS: tuple[Command, ...] = (doctor, measure, explain, plan, fit, phantom, *grading.COMMANDS)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -136,7 +193,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, of these or of grading's, which has a command line of its own."""
-    return grading.main(argv, build_parser())
+    argv = sys.argv[1:] if argv is None else argv
+    parser = build_parser()
+    parser.set_defaults(argv=argv)
+    return grading.main(argv, parser)
 
 
 if __name__ == "__main__":

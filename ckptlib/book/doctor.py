@@ -18,6 +18,9 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
+from ..cuda.phantom.build import libraries
+from ..errors import CkptError
+
 ROOT = Path(__file__).resolve().parents[2]  # of a clone; has no constraints.txt when the package was installed alone
 
 
@@ -105,7 +108,7 @@ def examine() -> Diagnosis:
     found = packages()
     lacking = {check.name for check in found if not check.ok}
     jupyter = {"extra book": kernel, "extra grading": nbgrader_extension}  # cannot be tried where packages are missing
-    tried = [gpu, *(check for extra, check in jupyter.items() if extra not in lacking), bubblewrap, chromium]
+    tried = [gpu, phantom, *(check for extra, check in jupyter.items() if extra not in lacking), bubblewrap, chromium]
     with ThreadPoolExecutor() as pool:
         slow = [pool.submit(check) for check in tried]
         checks = [python(), *found, *(future.result() for future in slow)]
@@ -186,6 +189,15 @@ def gpu() -> Check:
         mend = f"{PYTHON} -m pip install --force-reinstall --no-deps {wanted}"
         return Check("GPU", False, f"torch does not start: {output}", mend, "library")
     return Check("GPU", True, output or "none, and none is needed: the book simulates one", needed_for="library")
+
+
+def phantom() -> Check:
+    """The stand-in for a GPU, which is compiled if it has not been used before. Nobody needs it."""
+    try:
+        libraries()
+    except (CkptError, OSError) as error:
+        return Check("phantom GPU", True, f"none, and none is needed: {error}")
+    return Check("phantom GPU", True, "`ckptlib phantom --gpu a100 script.py` runs PyTorch's CUDA code without a GPU")
 
 
 def kernel() -> Check:

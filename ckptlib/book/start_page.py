@@ -35,7 +35,7 @@ The back of the book: [published claims, measured](claims.ipynb), [pitfalls](pit
 _CHECK = """## Check an assignment
 
 Run the cell below (Shift+Enter), choose an assignment, and press the button. Save the assignment's notebook first: what
-is on disk is checked, as an instructor would grade it. This page is made anew by `make lab`: keep notes elsewhere."""
+is on disk is checked, as an instructor would grade it. `make lab` makes this page again, so keep notes elsewhere."""
 
 
 _PRACTISE = """## Practise a quiz

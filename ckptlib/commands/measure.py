@@ -8,16 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from torch.nn.modules.module import register_module_forward_hook
 
 from ..cuda.gpus import DEFAULT, Gpu, at_release, preset
 from ..errors import CkptError
 from ..models.mlp import CHECKPOINTS, mlp_step
+from ..remember.explain import explain
 from ..remember.measurement import SIMULATED, Measurement, measure
 from ..tables import Table
 from ..units import mib
-from .output import bar, save_plot
+from .output import bar, save_page, save_plot
 from .target import Target
 
 ROWS = 12  # of the table of modules
@@ -26,6 +28,10 @@ ROWS = 12  # of the table of modules
 def measure_target(args: argparse.Namespace) -> str:
     builder = _builder(args)
     gpu = chosen_gpu(args)
+    if args.device == "cpu" and (args.snapshot or args.html):
+        raise CkptError(
+            "a snapshot is the record of CUDA's allocator, and the CPU has none: leave out --device cpu to simulate one"
+        )
     with progress():
         result = measure(
             builder, args.device, fake=args.fake, builds=True, gpu=gpu if args.device == SIMULATED else None
@@ -34,6 +40,10 @@ def measure_target(args: argparse.Namespace) -> str:
         from .. import figures  # matplotlib is slow to import, and rarely asked for here
 
         save_plot(lambda: figures.timeline(result), args.plot)
+    if args.snapshot:
+        result.save_snapshot(args.snapshot)
+    if args.html:
+        save_page(explain(result.snapshot()), args.html)
     if args.json:
         return json.dumps(as_json(result), indent=2)
     modules = by_module(result.by_module)
@@ -114,7 +124,7 @@ def _builder(args: argparse.Namespace) -> Callable[[], Callable[[], object]]:
     if args.target == "mlp":
         if args.checkpoint not in CHECKPOINTS:
             raise CkptError(f"--checkpoint is {args.checkpoint!r}, expected one of {', '.join(CHECKPOINTS)}")
-        return lambda: mlp_step(args.checkpoint)
+        return partial(mlp_step, args.checkpoint)
     if args.checkpoint != "none":
         raise CkptError("--checkpoint is for the target mlp; in your own model, call checkpoint where you want it")
     return Target(args.target).step

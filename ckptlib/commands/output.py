@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
 from ..errors import CkptError
+
+if TYPE_CHECKING:
+    from ..remember.explain import Explanation
 
 SLOW = 2  # seconds; what takes longer shows how far it has come
 
@@ -19,6 +22,18 @@ def save_plot(draw: Callable[[], Any], path: str) -> None:
         drawing.save(path)
     except (OSError, ValueError) as error:
         raise CkptError(f"cannot draw to {path}: {error}") from None
+
+
+def save_page(found: Explanation, path: str) -> None:
+    """Write the page on which a browser shows a snapshot."""
+    from ..figures.memory_page import memory_page
+
+    page = memory_page(found)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        raise CkptError(f"cannot write the page: {error}") from None
 
 
 def bar(what: str, unit: str) -> tqdm:

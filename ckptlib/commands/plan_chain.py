@@ -16,7 +16,7 @@ from .output import save_plot
 
 NAMES = [field.name for field in fields(Costs)]
 REQUIRED = [field.name for field in fields(Costs) if field.default is MISSING]
-TRUTHS = ("saves_x", "saves_y")
+BOOLEANS = ("saves_x", "saves_y")
 
 
 def plan_command(args: argparse.Namespace) -> tuple[str, int]:
@@ -68,15 +68,15 @@ def read_chain(path: str) -> Costs:
 
 
 def _check_entry(path: str, name: str, values: Any) -> None:
-    """What `Costs` does not look at: names, lists, and truths, where it would take "no" and "false" for true."""
+    """What `Costs` does not look at: names, lists, and booleans, where it would take "no" and "false" for true."""
     if name not in NAMES:
         near = difflib.get_close_matches(name, NAMES, n=1)
         hint = f". Did you mean {near[0]}?" if near else ""
-        raise CkptError(f"{path} has {name!r}, expected none but {', '.join(NAMES)}{hint}")
-    truths = name in TRUTHS
+        raise CkptError(f"{path} has {name!r}, expected only {', '.join(NAMES)}{hint}")
+    booleans = name in BOOLEANS
     if name != "dy_at_start" and not isinstance(values, list):
-        raise CkptError(f"{name} in {path} is {values!r}, expected a list of {'truths' if truths else 'numbers'}")
-    given = {name: values} if name == "dy_at_start" else {f"{name}[{i}]": v for i, v in enumerate(values) if truths}
+        raise CkptError(f"{name} in {path} is {values!r}, expected a list of {'booleans' if booleans else 'numbers'}")
+    given = {name: values} if name == "dy_at_start" else {f"{name}[{i}]": v for i, v in enumerate(values) if booleans}
     for place, value in given.items():
         if not isinstance(value, bool):
             raise CkptError(f"{place} in {path} is {json.dumps(value)}, expected true or false")

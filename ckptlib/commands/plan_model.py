@@ -9,12 +9,12 @@ from itertools import groupby
 
 import torch
 
+from ..planning.budget_search import NoPlanFits, WholeStep
 from ..planning.costs import Costs
 from ..planning.nested_checkpoints import Calls, brackets, nested_calls
 from ..planning.plan import Plan, plan
-from ..planning.schedule import KEEP_INPUT, LEGEND, Schedule
-from ..planning.whole_step import NoPlanFits, WholeStep
-from ..remember.training_step import Training
+from ..planning.schedule import LEGEND, SAVE_INPUT, Schedule
+from ..remember.user_models import Training
 from ..tables import Table
 from ..units import mib
 from .measure import chosen_gpu
@@ -52,9 +52,9 @@ def as_json(found: Plan, same: bool | None) -> dict:
         "feasible": True,
         "budget": found.budget,
         "step_peak": found.peak,
-        "step_peak_without_plan": whole.all_kept.peak,
+        "step_peak_without_plan": whole.all_saved.peak,
         "chain_peak": found.chain_peak,
-        "chain_peak_without_plan": whole.all_kept.plan.cost(whole.costs).peak,
+        "chain_peak_without_plan": whole.all_saved.plan.cost(whole.costs).peak,
         "time_unit": whole.unit,
         "extra_time": found.extra,
         "same_gradients": same,
@@ -82,11 +82,12 @@ def as_text(found: Plan, answer: dict) -> str:
         notes.append(f"Gradients with the plan, on this machine: {verdict} without it.")
     share = answer["chain_peak_without_plan"] / answer["step_peak_without_plan"]
     notes.append(f"The chain is {share:.0%} of the step: only that can be planned.")
+    notes += _unknown(whole)
     cells = [(what, nbytes, mib(nbytes)) for what, nbytes in rows]
     peaks = Table(f"peak on {whole.run().measured.device}", ("what", "bytes", "MiB"), cells, notes)
     stages = Table(
         f"the chain: {whole.costs.n} stages",
-        ("stage", "name", "type", "keeps, bytes", f"forward, {whole.unit}", "runs"),
+        ("stage", "name", "type", "saves, bytes", f"forward, {whole.unit}", "runs"),
         list(_stage_rows(whole, found.schedule)),
         _what_to_call(answer["calls"], answer["calls_may_add"]),
     )
@@ -115,8 +116,8 @@ def _what_to_call(calls: Calls, may_add: int) -> list[str]:
 
 
 def _held_longer(schedule: Schedule, costs: Costs) -> int:
-    """Bytes that a checkpoint of torch's may add to the peak. Ours drops a kept input when the stage has used it."""
-    inputs = {stage for kind, stage in schedule.actions if kind == KEEP_INPUT} - {0}  # that of 0 is the caller's
+    """Bytes that a checkpoint of torch's may add to the peak. Ours drops a saved input when the stage has used it."""
+    inputs = {stage for kind, stage in schedule.actions if kind == SAVE_INPUT} - {0}  # that of 0 is the caller's
     return max((costs.x[stage] for stage in inputs), default=0)
 
 
@@ -153,7 +154,7 @@ def _close(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     if a is None or b is None:
         return a is b
     a, b = a.to_dense(), b.to_dense()  # an embedding's may be sparse
-    finite = a[a.isfinite()]  # a model that has diverged is planned for, too
+    finite = a[a.isfinite()]  # a model that has diverged is planned for as well
     largest = finite.abs().max().item() if finite.numel() else 0.0
     return torch.allclose(a, b, rtol=1e-4, atol=1e-5 * largest, equal_nan=True)
 
@@ -177,4 +178,9 @@ def _offers(found: list[Plan], args: argparse.Namespace) -> str:
     names = whole.chain.names
     title = f"plans for {len(names)} stages, {_ends(names)}: the step on {whole.run().measured.device}"
     columns = ("peak, bytes", "MiB", "forwards again", "cost")
-    return str(Table(title, columns, rows, ["Choose one: --budget BYTES, for the whole step."]))
+    notes = ["Choose one: --budget BYTES, for the whole step.", *_unknown(whole)]
+    return str(Table(title, columns, rows, notes))
+
+
+def _unknown(whole: WholeStep) -> list[str]:
+    return [f"{op}: {why}" for op, why in whole.run().measured.unknowns.items()]

@@ -18,8 +18,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..cuda.phantom import launch as phantom
 from ..errors import CkptError, OwnCodeFailed
-from ..remember.training_step import Training, handed_in, required, training_of
+from ..remember.user_models import Training, handed_in, required, training_of
 from ..torch_internals import DataDependentOutputException, DynamicOutputShapeException, name_of
 from ..tracing.storages import tensors_in
 
@@ -39,7 +40,12 @@ class Target:
         except (TypeError, ValueError):  # a builtin, perhaps
             self.parameters = {}
 
+    def __reduce__(self) -> tuple[type[Target], tuple[str]]:
+        return Target, (self.text,)  # another process finds the function by its name, as this one did
+
     def build(self, **given: object) -> Any:
+        if "device" in self.parameters:
+            given = {"device": "cpu", **given}  # from there it is moved, if that is needed
         self._refuse_missing_arguments(given)
         with own_code(f"{self.text} failed"):
             return self.function(**given)
@@ -57,9 +63,9 @@ class Target:
         """The model with its inputs, which is what can be planned for."""
         return training_of(self.build(), self.text)
 
-    def step(self) -> Callable[[], object]:
+    def step(self, device: object = "cpu") -> Callable[[], object]:
         """The step to measure, whose errors are told by where in your code they are."""
-        step = handed_in(self.build(), self.text).run
+        step = handed_in(self.build(**({"device": device} if "device" in self.parameters else {})), self.text).run
 
         def run() -> object:
             with own_code(f"the step of {self.text} failed"):
@@ -128,14 +134,15 @@ def own_code(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        # A tracer of ours runs every op, so that an op's own error comes by it.
+        # A tracer of ours runs every op, so that an op's own error passes through it.
         ours = frames[-1].filename.startswith(HERE) and frames[-1].name != "__torch_dispatch__"
         if ours or not (shown := _shown(frames)):
             raise
         lines = ["Traceback (most recent call last):\n", *traceback.format_list(shown)]
         lines += traceback.format_exception_only(error)
         text = "".join(lines).rstrip()
-        raise OwnCodeFailed("\n".join(filter(None, (f"{what}:", text, _hint(error))))) from error
+        lacking = [f"phantom GPU: {name}: {why}." for name, why in phantom.unknowns().items()]
+        raise OwnCodeFailed("\n".join(filter(None, (f"{what}:", text, _hint(error), *lacking)))) from error
 
 
 def _shown(frames: traceback.StackSummary) -> list[traceback.FrameSummary]:

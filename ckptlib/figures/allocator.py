@@ -24,7 +24,7 @@ SEGMENTS = 12  # of each pool, as many are drawn
 
 @style()
 def allocator_map(run: CachingAllocator | Measurement) -> Drawing:
-    """One row per segment, its blocks to scale. The small pool has a scale of its own: its segments are 2 MiB."""
+    """One row per segment, its blocks to scale. The small pool's segments of 2 MiB have their own scale."""
     allocator: Any = getattr(run, "allocator", run)
     if not hasattr(allocator, "segments"):
         raise CkptError(f"expected an allocator, or a measurement on sim:cuda, which has one; got {type(run).__name__}")
@@ -88,7 +88,7 @@ def _category(block: MemoryBlock) -> str:
 
 
 def _names(block: MemoryBlock) -> list[str]:
-    """What to call a block: its parameter or its module, or what it is for."""
+    """The label of a block, which is its parameter, its module or its purpose."""
     tag = block.tag if block.allocated else "free"
     own = tag if isinstance(tag, str) else getattr(tag, "name", "") or getattr(tag, "module", "")
     return [name for name in (own, getattr(tag, "category", "")) if name]

@@ -64,7 +64,7 @@ def ledger_bars(ledger: Ledger | Mapping[str, Mapping[str, int]]) -> Drawing:
 
 @style()
 def saved_bars(saved: SavedTensors) -> Drawing:
-    """One bar per storage that autograd keeps, in the order in which they were saved; colour and hatch give the kind.
+    """One bar per storage that autograd saves, in the order in which they were saved; colour and hatch give the kind.
 
     Labels are parameter or module, then the autograd node that saved it; what all paths have in common is left out.
     """
@@ -80,14 +80,14 @@ def saved_bars(saved: SavedTensors) -> Drawing:
         bars.append(_Bar(label, {row.kind: row.nbytes}, f"part saved: {shape}" if part else shape))
         kinds[row.kind] += row.nbytes
     keys = {kind: f"{kind} {size(nbytes)}" for kind, nbytes in kinds.items()}
-    title = f"{len(bars)} storages that autograd keeps" + (f", inside {'.'.join(common)}" if common else "")
+    title = f"{len(bars)} storages that autograd saves" + (f", inside {'.'.join(common)}" if common else "")
     largest = "; ".join(f"{b.label} {b.end}" for b in sorted(bars, key=lambda bar: -bar.total)[:5])
     alt = f"Bars of {title}: {', '.join(keys.values())}. The largest: {largest}."
     return _draw_bars(_largest(bars), keys, alt, title)
 
 
 def _clip(path: str, length: int) -> str:
-    """Without its middle, if it is too long: the layer's number is at the front, the parameter's name at the end."""
+    """Shortened in the middle, because the layer's number is at the front and the parameter's name at the end."""
     return path if len(path) <= length else f"{path[: length // 3]}…{path[-(length - length // 3 - 1) :]}"
 
 

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from ..planning.costs import Costs
     from ..planning.schedule import Schedule
 
-# Okabe and Ito's colours, each with a hatch of its own. What is kept lies behind the boxes, as long as it is kept.
+# Okabe and Ito's colours, each with a hatch of its own. What is saved lies behind the boxes, as long as it is saved.
 KINDS = {
     "first forward": Look("#56B4E9"),
     "repeated forward": Look("#E69F00", "////"),
     "backward": Look("#009E73", "\\\\\\\\"),
-    "input kept": Look("#0072B2"),
-    "all kept": Look("#F0E442", "||", "#B8AB00"),
+    "input saved": Look("#0072B2"),
+    "all saved": Look("#F0E442", "||", "#B8AB00"),
 }
 LEFT, RIGHT = 0.75, 0.15  # inches beside the axes
 
 
 @style()
 def schedule(plan: Schedule, costs: Costs | None = None, time: str = "") -> Drawing:
-    """Time across, stages up: what runs when, and what is kept until when; beneath it the bytes alive, and their peak.
+    """Time across, stages up: what runs when, and what is saved until when; beneath it the bytes alive, and their peak.
 
     Without costs every forward and backward takes 1, every activation is 1. `time` names the unit of the costs' times.
     If these are all 0, as FLOPs of tanh are, steps are drawn with equal widths.
@@ -68,13 +68,13 @@ def schedule(plan: Schedule, costs: Costs | None = None, time: str = "") -> Draw
 
 
 def _boxes(plan: Schedule, steps: Sequence) -> dict[str, list[tuple[float, float, float, float]]]:
-    """(left, bottom, right, top) of every box, by kind; a kept thing's from its forward to its backward."""
+    """(left, bottom, right, top) of every box, by kind; a saved thing's from its forward to its backward."""
     found: dict[str, list] = {
         "backward": [],
         "repeated forward": [],
         "first forward": [],
-        "input kept": [],
-        "all kept": [],
+        "input saved": [],
+        "all saved": [],
     }
     inputs: dict[int, float] = {}
     contents: dict[int, float] = {}
@@ -83,14 +83,14 @@ def _boxes(plan: Schedule, steps: Sequence) -> dict[str, list[tuple[float, float
             continue
         name = "backward" if kind == "backward" else "repeated forward" if again else "first forward"
         found[name].append((start, stage - 0.38, end, stage + 0.38))
-        if kind == "keep input":
+        if kind == "save input":
             inputs.setdefault(stage, end)
-        elif kind == "keep all":
+        elif kind == "save all":
             contents[stage] = end
             if stage in inputs:
-                found["input kept"].append((inputs.pop(stage), stage - 0.16, start, stage + 0.16))
+                found["input saved"].append((inputs.pop(stage), stage - 0.16, start, stage + 0.16))
         elif kind == "backward":
-            found["all kept"].append((contents.pop(stage), stage - 0.38, start, stage + 0.38))
+            found["all saved"].append((contents.pop(stage), stage - 0.38, start, stage + 0.38))
     return found
 
 

@@ -37,7 +37,7 @@ class Look(NamedTuple):
 
 
 # The eight colours of Okabe and Ito, each with a hatch, so that neighbours differ in grey as well.
-# In the order in which they are stacked: what changes least is at the bottom.
+# In the order in which they are stacked. The category that changes least is at the bottom.
 LOOKS = {
     "parameter": Look("#0072B2", "\\\\\\\\", ink="white"),
     "buffer": Look("#000000", ink="white"),
@@ -63,7 +63,7 @@ _RC: dict[RcKeyType, object] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "hatch.linewidth": 0.7,
-    "svg.fonttype": "none",  # text stays text: small, searchable, read aloud
+    "svg.fonttype": "none",  # text stays text, so that it is small, searchable and can be read aloud
     "svg.hashsalt": "ckptlib",
 }
 
@@ -92,7 +92,7 @@ def svg(figure: Figure, alt: str) -> str:
 
 
 def _short(path: str) -> str:
-    """The same path in a third of the letters: hundredths of a point, and H and V where it is level or upright.
+    """The same path in a third of the characters, with hundredths of a point, and with H and V for straight lines.
 
     >>> _short("M 1.23456 2 \\nL 7 2 \\nL 7 9.5 \\nz\\n")
     'M1.23 2H7V9.5z'
@@ -115,7 +115,7 @@ def _hundredths(number: re.Match) -> str:
 
 
 def _renamed(text: str) -> str:
-    """Ids that follow from the text: matplotlib's are hashes of unrounded numbers, whose last bits may differ."""
+    """Ids that depend on the text alone. Matplotlib's are hashes of unrounded numbers, whose last bits may differ."""
     ids = dict.fromkeys(re.findall(r' id="([a-zA-Z][0-9a-f]{10})"', text))
     for number, old in enumerate(ids):
         text = text.replace(old, f"@{number}@")
@@ -125,7 +125,7 @@ def _renamed(text: str) -> str:
 
 @dataclass(repr=False)
 class Drawing:
-    """A matplotlib figure and what it says in words. Jupyter shows the SVG, or the words where SVG is not trusted."""
+    """A matplotlib figure and its description in words. Jupyter shows the SVG, or the words if it is not trusted."""
 
     figure: Figure
     alt: str
@@ -199,7 +199,7 @@ def fill(ax: Axes, what: str | Look, outline: Outline, **options: object) -> Non
 
 
 def boxes(*corners: tuple[float, float, float, float]) -> Outline:
-    """One outline of many rectangles (left, bottom, right, top): a tenth of the SVG that many patches make."""
+    """One outline of many rectangles (left, bottom, right, top). Its SVG is a tenth of that of many patches."""
     polygons = [[(x, y), (x1, y), (x1, y1), (x, y1)] for x, y, x1, y1 in corners]
     return Outline.make_compound_path_from_polys(np.array(polygons))
 

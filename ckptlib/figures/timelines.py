@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..remember.measurement import Measurement
     from ..tracing.timeline import Timeline
 
-COLUMNS = 300  # for all panels of a figure together: one for every pixel and a half
+COLUMNS = 300  # for all panels of a figure together, which is one per pixel and a half
 HEIGHT, LEFT, BOTTOM = 2.35, 0.75, 0.5  # inches: the axes' height, and their distance from the sheet's edges
 HEADROOM = 1.16  # above the peak, for its label
 SHADES = {"forward": "white", "recompute": "#D4D4D4", "backward": "#EDEDED", "optimizer": "#DCDCDC"}

@@ -38,7 +38,7 @@ def unbeaten(points: Iterable[Point]) -> list[Point]:
 
 @style()
 def pareto(curves: Mapping[str, Sequence[tuple[int, float]]], time: str = "time") -> Drawing:
-    """Peak bytes across, time up: for each strategy its points (bytes, time), joined if there are several."""
+    """Peak bytes to the right, time upwards. Each strategy's points (bytes, time) are joined if there are several."""
     if not curves or not all(curves.values()):
         raise CkptError("nothing to draw: give {strategy: [(bytes, time), ...]}, at least one point each")
     if len(curves) > len(MARKS):

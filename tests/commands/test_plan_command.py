@@ -30,7 +30,7 @@ def test_a_plan_is_printed(ask):
     assert (answer["makespan"], answer["peak"], answer["forwards"], code) == (12, 38, 3, 0)
     answer = json.loads(ask(CHAIN, 37, "--json")[1])
     assert (answer["makespan"], answer["peak"]) == (13, 34)  # 4 + 5 kept inputs, 9 + 9 kept, 7 the gradient
-    assert answer["actions"][0] == ["keep input", 0]
+    assert answer["actions"][0] == ["save input", 0]
     text = ask(CHAIN, 37)[1]
     assert "makespan         13" in text and "0 |c" in text
 
@@ -75,7 +75,7 @@ def test_the_smallest_budget_is_named(ask, budget):
     assert json.loads(text) == {"feasible": False, "budget": budget, "smallest_budget": 26}
     assert code == 1
     assert json.loads(ask(CHAIN, 26, "--json")[1])["peak"] == 26
-    assert "the smallest budget is 26" in ask(CHAIN, budget)[1]
+    assert "It needs at least 26" in ask(CHAIN, budget)[1]
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_the_smallest_budget_is_named(ask, budget):
         ("[1]", "holds a list, expected an object"),
         ({"ftime": [1]}, "has no btime, x, xbar"),
         ({**CHAIN, "x": 3}, "is 3, expected a list of numbers"),
-        ({**CHAIN, "bttmp": [9, 9, 9]}, "has 'bttmp', expected none but ftime, btime, x, xbar, dx"),
+        ({**CHAIN, "bttmp": [9, 9, 9]}, "has 'bttmp', expected only ftime, btime, x, xbar, dx"),
         ({**CHAIN, "bttmp": [9, 9, 9]}, ". Did you mean btmp?"),
         ({"ftimes": [1]}, "Did you mean ftime?"),
         ({**CHAIN, "qqq": 1}, "saves_y, dy_at_start\n"),
-        ({**CHAIN, "saves_x": True}, "is True, expected a list of truths"),
+        ({**CHAIN, "saves_x": True}, "is True, expected a list of booleans"),
         ({**CHAIN, "saves_x": [True, False]}, "saves_x has 2 entries for 3 stages, expected 3"),
         ({**CHAIN, "saves_y": [True, "false", True]}, 'is "false", expected true or false'),
         ({**CHAIN, "dy_at_start": 0}, "is 0, expected true or false"),

@@ -25,7 +25,7 @@ from ckptlib.cuda.simulate import simulate
 from ckptlib.errors import CkptError
 from ckptlib.figures import styles, timelines
 from ckptlib.fitting.fit import Fit, Fits, Need
-from ckptlib.fitting.windows import PARTS
+from ckptlib.fitting.peak_windows import PARTS
 from ckptlib.models.configs import CONFIGS
 from ckptlib.models.mlp import CHECKPOINTS, mlp_step
 from ckptlib.planning.costs import Costs

@@ -43,13 +43,13 @@ def ask(monkeypatch, capsys, request):
         (f"measure {HERE}:loss_is_a_tensor", "returned Tensor for a loss, expected a function. Was it called already?"),
         (f"measure {HERE}:frozen", "a number that needs no gradient. Is every parameter frozen"),
         (f"plan {HERE}:plain_step", "returned a function, which can be measured but not looked into"),
-        (f"plan {HERE}:no_chain --fake", "Found 3 Linear in layers; but block 1 of layers does not receive"),
+        (f"plan {HERE}:no_chain --fake", "has 3 Linear in layers, but block 1 of layers does not receive"),
         pytest.param(
             f"plan {HERE}:gpt2_with_cache --device cpu",
-            "transformer.h.0 is given a DynamicCache",
+            "transformer.h.0 is called with a DynamicCache",
             marks=pytest.mark.slow,
         ),
-        pytest.param(f"plan {HERE}:gpt2_with_cache --device cpu", "set use_cache=False", marks=pytest.mark.slow),
+        pytest.param(f"plan {HERE}:gpt2_with_cache --device cpu", "Set use_cache=False", marks=pytest.mark.slow),
         ("plan", "plan needs a model of yours, as package.module:function, or --chain FILE.json"),
         (f"fit {HERE}:plain_step", "has no parameter called batch, and fit needs one: def plain_step(batch)"),
         (f"fit {HERE}:tied --seq 8", "seq and fused are for models by name"),
@@ -104,7 +104,7 @@ def test_an_error_of_ones_own_code_is_shown_without_our_frames(ask, command, mes
 def test_no_chain_is_a_note_where_the_rest_can_be_answered(ask):
     code, out, _ = ask("fit", f"{HERE}:no_chain", "--gpu", "24MiB")
     assert code == 0
-    assert "recomputed: none" in out and "Nothing was recomputed: no chain to plan for. Found 3 Linear" in out
+    assert "recomputed: none" in out and "there is no chain to plan. The model has 3 Linear" in out
 
 
 # ---- where it stands ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import torch
 from models_of_others import ALL
 
 from ckptlib.remember.measurement import measure
-from ckptlib.remember.training_step import Training
+from ckptlib.remember.user_models import Training
 
 NUMBERS = 16  # bytes; Python numbers that meet a tensor are tensors of 8 bytes for the time of one op
 

@@ -10,15 +10,15 @@ from models_of_others import ALL, with_functions
 from ckptlib.cli import main
 from ckptlib.cuda.gpus import preset
 from ckptlib.fitting.fit import fits
-from ckptlib.planning.apply import apply_schedule
+from ckptlib.planning.budget_search import NoPlanFits, WholeStep
 from ckptlib.planning.chains import find_chain
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import store_all
 from ckptlib.planning.optimal import optimal, smallest_budget
 from ckptlib.planning.profile import profile_stages
-from ckptlib.planning.whole_step import NoPlanFits, WholeStep
+from ckptlib.planning.scheduled_model import apply_schedule
 from ckptlib.remember.measurement import measure
-from ckptlib.remember.training_step import Training
+from ckptlib.remember.user_models import Training
 
 STAGES = {  # as one finds them by reading the models
     "gpt2": [f"transformer.h.{i}" for i in range(3)],
@@ -114,7 +114,7 @@ def test_the_chain_needs_the_bytes_that_were_predicted(training, name):
 @pytest.mark.parametrize("name", ["tied", "with_functions"])
 def test_a_whole_step_is_kept_within_its_budget(name):
     whole = WholeStep(lambda: Training(*ALL[name](batch=20_000)), "sim:cuda", preset(), fake=True)
-    plain, least = whole.all_kept.peak, whole.least.peak
+    plain, least = whole.all_saved.peak, whole.least.peak
     assert least < plain
     budget = (least + plain) // 2
     found = whole.within(budget)
@@ -149,7 +149,7 @@ def test_the_largest_batch_of_ones_own_model_fits_and_the_next_does_not():
         return run
 
     from ckptlib.cuda.gpus import capacity
-    from ckptlib.fitting.training_runs import RULES
+    from ckptlib.fitting.transformer_runs import RULES
 
     batch, card = found["none"].batch, capacity(gpu)[1]
     options = {"fake": True, "builds": True, "gpu": card, "rules": RULES}

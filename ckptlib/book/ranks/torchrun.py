@@ -55,6 +55,7 @@ def run(fn: Callable, ranks: int = 2, seconds: float = 100, uses: Sequence[Any] 
     program = [HEADER, *map(known, uses), source(fn), f"answer({fn.__name__})\n"]
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     environment = {**os.environ, **LOOPBACK, "OMP_NUM_THREADS": "1", **dict.fromkeys(_TEMPORARY, str(folder))}
+    environment["CUDA_VISIBLE_DEVICES"] = ""  # FSDP would take a GPU for each rank, and most machines have fewer
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, sys.path)])
     agent = None
     try:

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 from ...planning.costs import Costs
 from ...planning.known_schedules import sequential, sqrt, store_all
 from ...planning.optimal import optimal, pareto, smallest_budget
-from ...planning.schedule import FORWARDS, KEEP_ALL, Schedule
+from ...planning.schedule import FORWARDS, SAVE_ALL, Schedule
 from ...units import size
 from .. import schedules, tradeoffs
 from ..styles import Drawing
@@ -23,7 +23,7 @@ STEPS = 40  # budgets on the slider
 
 @cache
 def budgets(costs: Costs) -> list[int]:
-    """From the smallest that a schedule fits in to the one that keeps everything, in equal steps."""
+    """From the smallest that a schedule fits in to the one that saves everything, in equal steps."""
     low, high = smallest_budget(costs), store_all(costs.n).cost(costs).peak
     return sorted({low + (high - low) * step // STEPS for step in range(STEPS + 1)})
 
@@ -71,7 +71,7 @@ def place_figure(costs: Costs, budget: int) -> Drawing:
 
 
 def in_words(costs: Costs, budget: int) -> str:
-    """What the plan needs, what it costs, and how many stages keep everything in the first pass."""
+    """What the plan needs, what it costs, and how many stages save everything in the first pass."""
     plan = planned(costs, budget)
     cost, runs = plan.cost(costs), max(plan.forwards())
     needs = f"Budget {size(budget)}: a peak of {size(cost.peak)}"
@@ -79,16 +79,16 @@ def in_words(costs: Costs, budget: int) -> str:
         return f"{needs}, and nothing is run again."
     forwards = (action for action in reversed(plan.actions) if action.kind in FORWARDS)
     first = {action.stage: action.kind for action in forwards}  # the earliest one of each stage is the last to be set
-    kept = sum(kind == KEEP_ALL for kind in first.values())
+    saved = sum(kind == SAVE_ALL for kind in first.values())
     more = 100 * (cost.time / _plain(costs) - 1)
     return (
-        f"{needs}, {more:.1f} % more work than a step that repeats nothing. {kept} of {plan.n} stages keep everything "
+        f"{needs}, {more:.1f} % more work than a step that repeats nothing. {saved} of {plan.n} stages save everything "
         f"when they first run; the others run again, and no stage more than {runs} times in all."
     )
 
 
 def budget_explorer(chains: Mapping[str, Costs]) -> widgets.VBox:
-    """Choose a chain, move the budget, see what is kept and what is run again. `chains` is {name: its costs}."""
+    """Choose a chain, move the budget, see what is saved and what is run again. `chains` is {name: its costs}."""
     first = next(iter(chains.values()))
     choice = widgets.Dropdown(options=list(chains), description="chain", **look(300))
     slider = widgets.SelectionSlider(options=_options(first), description="budget", **look(560))

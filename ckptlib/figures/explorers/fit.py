@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from ...cuda.gpus import MEMORY
 from ...fitting.answers import Fit, Fits, percent
 from ...fitting.fit import fit
-from ...fitting.training_runs import PRECISIONS
+from ...fitting.transformer_runs import PRECISIONS
 from ...models import formulas
 from ...models.configs import CONFIGS
 from ...units import size

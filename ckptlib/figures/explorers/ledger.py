@@ -14,9 +14,9 @@ WIDTHS = [2**p for p in range(5, 12)]
 
 
 def predicted_ledger(batch: int, depth: int, width: int = 256, optimizer: str = "AdamW") -> dict[str, int]:
-    """Bytes by purpose of a training step of `depth` times (Linear, ReLU) in float32, by hand: nothing is run.
+    """Bytes by purpose of a training step of `depth` times (Linear, ReLU) in float32, computed without a run.
 
-    x: (batch, width). Each pair saves one tensor of the size of x: ReLU's output, which is the next Linear's input.
+    x: (batch, width). Each pair saves one tensor of the size of x, ReLU's output, which is the next Linear's input.
     """
     parameter = 4 * depth * (width * width + width)
     counters = 4 * 2 * depth if optimizer == "AdamW" else 0  # AdamW counts its steps in each weight's and bias's state
@@ -30,7 +30,7 @@ def predicted_ledger(batch: int, depth: int, width: int = 256, optimizer: str = 
 
 
 def ledger_figure(batch: int, depth: int, width: int = 256, optimizer: str = "AdamW") -> Drawing:
-    """The ledger of one choice, and what twice the batch and twice the depth would make of it, on one scale."""
+    """The ledger of one choice, and those for twice the batch and for twice the depth, on one scale."""
     return ledger_bars(
         {
             f"batch {batch:,}, depth {depth}": predicted_ledger(batch, depth, width, optimizer),
@@ -41,7 +41,7 @@ def ledger_figure(batch: int, depth: int, width: int = 256, optimizer: str = "Ad
 
 
 def in_words(batch: int, depth: int, width: int = 256, optimizer: str = "AdamW") -> str:
-    """What the first bar says: the activations' share, and how they compare with the parameters."""
+    """The conclusion of the first bar: the activations' share, and how they compare with the parameters."""
     ledger = predicted_ledger(batch, depth, width, optimizer)
     share = ledger["activation"] / sum(ledger.values())
     times = ledger["activation"] / ledger["parameter"]

@@ -15,10 +15,10 @@ from ..styles import LINE, WIDTH, Drawing
 from ..tradeoffs import LEFT, MARKS, unbeaten
 from ._panel import look
 
-STORE, RECOMPUTE, KEPT, ALONE, REVOLVE = (
+STORE, RECOMPUTE, SAVED, ALONE, REVOLVE = (
     "store all",
     "recompute all",
-    "k chunks, kept while reversed",
+    "k chunks, saved while reversed",
     "k chunks, one stage at a time",
     "Revolve",
 )
@@ -26,8 +26,8 @@ STORE, RECOMPUTE, KEPT, ALONE, REVOLVE = (
 BUILDERS: dict[str, Callable[[int, int], Schedule]] = {
     STORE: lambda n, k: store_all(n),
     RECOMPUTE: lambda n, k: recompute_all(n),
-    KEPT: periodic,
-    ALONE: lambda n, k: periodic(n, k, keep_chunk=False),
+    SAVED: periodic,
+    ALONE: lambda n, k: periodic(n, k, save_chunk=False),
     REVOLVE: revolve,
 }
 NO_SLOTS = (STORE, RECOMPUTE)  # strategies that leave nothing to choose
@@ -39,7 +39,7 @@ DRAWN = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)  # numbers of slots on the cur
 def point(strategy: str, n: int, slots: int) -> tuple[int, int]:
     """(peak in activations, forwards).
 
-    >>> point(KEPT, 16, 4)
+    >>> point(SAVED, 16, 4)
     (8, 28)
     """
     cost = BUILDERS[strategy](n, slots).cost()
@@ -92,7 +92,7 @@ def in_words(n: int, slots: int, strategy: str) -> str:
     return f"{n} stages: {forwards} forwards, {forwards / n:.2f} for each stage; at most {peak} activations. {verdict}"
 
 
-def schedule_explorer(n: int = 16, slots: int = 4, strategy: str = KEPT) -> widgets.VBox:
+def schedule_explorer(n: int = 16, slots: int = 4, strategy: str = SAVED) -> widgets.VBox:
     """Choose length, slots and strategy; see the schedule, and its place on the curve of the trade-off."""
     choice = widgets.Dropdown(options=list(BUILDERS), value=strategy, description="strategy", **look(340))
     length = widgets.IntSlider(n, min=2, max=LONGEST, description="stages n", continuous_update=False, **look(340))

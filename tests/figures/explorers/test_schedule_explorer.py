@@ -7,10 +7,10 @@ from ckptlib.figures.explorers.schedule import (
     ALONE,
     BUILDERS,
     DRAWN,
-    KEPT,
     LONGEST,
     RECOMPUTE,
     REVOLVE,
+    SAVED,
     STORE,
     curve,
     in_words,
@@ -24,7 +24,7 @@ from ckptlib.planning.known_schedules import extra_forwards
 def test_its_points_are_the_literatures():
     assert point(STORE, 20, 1) == (21, 20)
     assert point(RECOMPUTE, 20, 1) == (3, 210)
-    assert point(KEPT, 16, 4) == (4 + 4, 2 * 16 - 4)
+    assert point(SAVED, 16, 4) == (4 + 4, 2 * 16 - 4)
     assert point(ALONE, 16, 4) == (4 + 2, 12 + 4 * 10)
     assert point(REVOLVE, 20, 3) == (5, 20 + extra_forwards(20, 3))
 
@@ -40,7 +40,7 @@ def test_a_curve_only_falls_and_no_point_of_its_strategy_lies_below(strategy, n)
 
 
 def test_the_sentence_says_who_is_better():
-    assert in_words(16, 4, KEPT).startswith("16 stages: 28 forwards, 1.75 for each stage; at most 8 activations.")
+    assert in_words(16, 4, SAVED).startswith("16 stages: 28 forwards, 1.75 for each stage; at most 8 activations.")
     assert "Revolve" in in_words(16, 4, ALONE)  # fewer forwards, as many activations
     assert in_words(16, 4, STORE).endswith("No point drawn beats it in both.")
     assert pareto_figure(16, 4, ALONE).alt.endswith(in_words(16, 4, ALONE))
@@ -65,7 +65,7 @@ def test_moving_a_knob_redraws_pictures_and_words():
 def test_slots_never_exceed_the_stages_and_are_off_where_there_is_nothing_to_choose():
     (choice, length, number), shown = parts(schedule_explorer(n=16, slots=12))
     length.value = 5
-    assert (number.max, number.value) == (5, 5) and shown[0].value == in_words(5, 5, KEPT)
+    assert (number.max, number.value) == (5, 5) and shown[0].value == in_words(5, 5, SAVED)
     choice.value = STORE
     assert number.disabled
     choice.value = REVOLVE
