@@ -11,7 +11,7 @@ from torch import nn
 
 import ckptlib as ck
 from ckptlib.grading import Checks
-from ckptlib.planning.whole_step import NoPlanFits
+from ckptlib.planning.budget_search import NoPlanFits
 
 check = Checks(__file__)
 profiler = import_module("ckptlib.planning.profile")

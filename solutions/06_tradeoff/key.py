@@ -12,18 +12,18 @@ import ckptlib as ck
 # ---- Task 1: periodic_cost ----
 
 
-def about(keep, key, message, wrong):
+def about(save, key, message, wrong):
     """A wrong formula for one number in one reading; m stages in each of k chunks."""
 
-    def periodic_cost(n, k, keep_chunk):
-        value = wrong(n, k, n // k) if keep_chunk is keep else None
+    def periodic_cost(n, k, save_chunk):
+        value = wrong(n, k, n // k) if save_chunk is save else None
         return {"forwards": None, "peak": None} | {key: value}
 
     check.periodic_cost.mistake(message)(periodic_cost)
 
 
 LAST = "The last chunk need not be brought back: when forward arrives there, backward begins. Its stages run once."
-OTHER = "That is the other reading: look at what is kept of a chunk while it is reversed."
+OTHER = "That is the other reading: look at what is saved of a chunk while it is reversed."
 about(True, "forwards", LAST, lambda n, k, m: 2 * n)
 about(True, "forwards", OTHER, lambda n, k, m: n - m + k * m * (m + 1) // 2)
 about(True, "forwards", "Those are the extra forwards. First runs count, too: n more.", lambda n, k, m: n - m)
@@ -108,7 +108,7 @@ about(
     "One is missing: the stage that runs has an input and an output, and both are alive besides the checkpoints.",
     lambda n, k, m: k + 1,
 )
-about(False, "peak", "That is the chain with one checkpoint. Here k inputs of chunks are kept.", lambda n, k, m: 3)
+about(False, "peak", "That is the chain with one checkpoint. Here k inputs of chunks are saved.", lambda n, k, m: 3)
 about(
     True,
     "peak",
@@ -155,15 +155,15 @@ about(True, "peak", EXCHANGED, lambda n, k, m: 2 * n - m)
 about(False, "forwards", EXCHANGED, lambda n, k, m: k + 2)
 about(False, "peak", EXCHANGED, lambda n, k, m: n - m + k * m * (m + 1) // 2)
 ASKED = 'A dict is asked, with the keys "forwards" and "peak".'
-check.periodic_cost.mistake(ASKED)(lambda n, k, keep_chunk: "no dict")
-check.periodic_cost.mistake(ASKED)(lambda n, k, keep_chunk: {"another": 0})
+check.periodic_cost.mistake(ASKED)(lambda n, k, save_chunk: "no dict")
+check.periodic_cost.mistake(ASKED)(lambda n, k, save_chunk: {"another": 0})
 
 # ---- Task 2: runs ----
 
 
-def predicted(keep, message, wrong):
-    def predict_runs(n, k, keep_chunk):
-        return wrong(n, k, n // k) if keep_chunk is keep else None
+def predicted(save, message, wrong):
+    def predict_runs(n, k, save_chunk):
+        return wrong(n, k, n // k) if save_chunk is save else None
 
     check.runs.mistake(message, predict_runs, None)
 
@@ -334,7 +334,7 @@ def root_of_n(n, checkpoint, stage):
     return with_peak(n, checkpoint, stage, round(sqrt(n)))
 
 
-@told("Upside down: the more a stage keeps, the shorter the chunks should be, and the more of them there are.")
+@told("Upside down: the more a stage saves, the shorter the chunks should be, and the more of them there are.")
 def upside_down(n, checkpoint, stage):
     return with_peak(n, checkpoint, stage, min(n, max(1, round(sqrt(n * checkpoint / stage)))))
 
@@ -593,12 +593,12 @@ extra_is("That is for one slot, whatever s is: l(l − 1)/2.", lambda l, s: tria
 # ---- Tasks 5 and 6 ----
 
 
-def advance(lo, hi, kind="keep input"):
+def advance(lo, hi, kind="save input"):
     return [(kind, lo)] + [("forward", i) for i in range(lo + 1, hi)]
 
 
-def keep(lo, hi):
-    return [("keep all", i) for i in range(lo, hi)] + [("backward", i) for i in reversed(range(lo, hi))]
+def save(lo, hi):
+    return [("save all", i) for i in range(lo, hi)] + [("backward", i) for i in reversed(range(lo, hi))]
 
 
 def in_last(n, k):
@@ -642,21 +642,21 @@ def of_k(n, k):
     return longer_first(n, -(-n // k))
 
 
-def builder(edges, twice=False, kind="keep input"):
+def builder(edges, twice=False, kind="save input"):
     """Chen's actions; twice: the last chunk, too, is run to be forgotten."""
 
     def chen(n, k):
         ends = edges(n, k)
         actions = [a for lo, hi in pairwise(ends if twice else ends[:-1]) for a in advance(lo, hi, kind)]
         for lo, hi in reversed(list(pairwise(ends))):
-            actions += [("restore", lo)] * (twice or hi < n) + keep(lo, hi)
+            actions += [("restore", lo)] * (twice or hi < n) + save(lo, hi)
         return actions
 
     return chen
 
 
 told = check.chen.mistake
-TWICE = "The stages of the last chunk run twice: its input is current when forward arrives there, so keep all at once."
+TWICE = "The stages of the last chunk run twice: its input is current when forward arrives there, so save all at once."
 REST = "The last chunk has the whole rest, and is the longest just when all k checkpoints are alive. Spread the rest."
 FIRST_LONGER = (
     "The lengths are right, their order is not: longer chunks come first, because fewer checkpoints are alive when "
@@ -682,22 +682,22 @@ told("The first chunk has the whole rest: spread it, one stage to a chunk.")(bui
 told("Those are n/k chunks of k stages: k is the number of chunks.")(builder(of_k))
 
 
-@told("Every stage keeps its input: within a chunk, 'forward' keeps nothing.")
+@told("Every stage saves its input: within a chunk, 'forward' saves nothing.")
 def keeps_inputs(n, k):
-    return [("keep input" if kind == "forward" else kind, stage) for kind, stage in builder(longer_first)(n, k)]
+    return [("save input" if kind == "forward" else kind, stage) for kind, stage in builder(longer_first)(n, k)]
 
 
-told("The first stage of a chunk runs with 'forward': its input is not kept, and nothing can be restored.")(
+told("The first stage of a chunk runs with 'forward': its input is not saved, and nothing can be restored.")(
     builder(longer_first, kind="forward")
 )
 
 
-@told("All is kept from the start: that is plain autograd, and its peak is n + 1.")
+@told("All is saved from the start: that is plain autograd, and its peak is n + 1.")
 def keeps_all(n, k):
-    return keep(0, n)
+    return save(0, n)
 
 
-@told("Nothing is kept of a chunk but its checkpoint, and it is run again for every stage: that is the other reading.")
+@told("Nothing is saved of a chunk but its checkpoint, and it is run again for every stage: that is the other reading.")
 def one_at_a_time(n, k):
     edges = longer_first(n, k)
     actions = [a for lo, hi in pairwise(edges[:-1]) for a in advance(lo, hi)]
@@ -723,10 +723,10 @@ def alone(lo, hi):
     return reverse(lo, hi, 1)
 
 
-def reverse(lo, hi, slots, cut=best, behind=-1, front=0, back=True, kind="keep input", together=1):
+def reverse(lo, hi, slots, cut=best, behind=-1, front=0, back=True, kind="save input", together=1):
     """Revolve, or something like it: cut(length, slots), and how the slots change behind and in front of the cut."""
     if hi - lo <= together:
-        return keep(lo, hi)
+        return save(lo, hi)
     options = {"cut": cut, "behind": behind, "front": front, "back": back, "kind": kind, "together": together}
     middle = lo + (cut(hi - lo, slots) if slots > 1 else hi - lo - 1)
     actions = advance(lo, middle, kind) + reverse(middle, hi, max(slots + behind, 1), **options)
@@ -736,9 +736,9 @@ def reverse(lo, hi, slots, cut=best, behind=-1, front=0, back=True, kind="keep i
 told = check.revolve.mistake
 
 
-@told("All is kept from the start: that is plain autograd. At most slots + 2 activations may be alive.")
+@told("All is saved from the start: that is plain autograd. At most slots + 2 activations may be alive.")
 def revolve_keeps_all(n, slots):
-    return keep(0, n)
+    return save(0, n)
 
 
 @told("Only one slot is in use: every stage is reached from the chain's input. Place checkpoints on the way.")
@@ -768,11 +768,11 @@ like(
     cut=lambda length, slots: length // 2,
 )
 like(
-    "Too many checkpoints are alive: behind the cut, value lo is still kept, so there is a slot less.",
+    "Too many checkpoints are alive: behind the cut, value lo is still saved, so there is a slot less.",
     behind=0,
 )
 like(
-    "Too many checkpoints are alive: behind the cut, value lo is still kept, so there is a slot less.",
+    "Too many checkpoints are alive: behind the cut, value lo is still saved, so there is a slot less.",
     behind=0,
     cut=lambda length, slots: length // 2,
 )
@@ -788,10 +788,10 @@ like(f"Equal parts are not the best cut: {TRY_EVERY}", cut=lambda length, slots:
 SLOTS = "the chain's input takes the first of the slots, and the others are for checkpoints on the way."
 told(f"A slot stays empty: {SLOTS}")(lambda n, slots: reverse(0, n, slots - 1) if slots > 1 else None)
 told(f"A slot is used that is not there: {SLOTS}")(lambda n, slots: reverse(0, n, slots + 1))
-told("A stage keeps all only to be reversed at once: here two keep all together.")(
+told("A stage saves all only to be reversed at once: here two save all together.")(
     lambda n, slots: reverse(0, n, slots, together=2)
 )
-told("A whole chunk keeps all together: here a stage keeps all only to be reversed at once.")(
+told("A whole chunk saves all together: here a stage saves all only to be reversed at once.")(
     lambda n, slots: builder(longer_first)(n, slots) if slots > 1 else None
 )
 
@@ -816,6 +816,6 @@ for edges in (longer_first, longer_last, spread, floors, in_last, whole):
     )(equal_chunks(edges))
 
 NO_RESTORE = "After a backward no value is current: restore the input of lo before the part in front is run again."
-NOT_KEPT = "What is to be restored must have been kept: the first stage of an advance runs with 'keep input'."
-for message, options in ((NO_RESTORE, {"back": False}), (NOT_KEPT, {"kind": "forward"})):
+NOT_SAVED = "What is to be restored must have been saved: the first stage of an advance runs with 'save input'."
+for message, options in ((NO_RESTORE, {"back": False}), (NOT_SAVED, {"kind": "forward"})):
     told(message)(lambda n, slots, options=options: reverse(0, n, slots, **options))

@@ -139,10 +139,10 @@ def layers_and_input(given, n):
 def periodic_cost(given, periodic_cost):
     sizes = [(given.integer(3, 12), given.integer(2, 9)) for _ in range(3)]  # stages in a chunk, chunks
     with builders_off():
-        kept, alone = ([periodic_cost(m * k, k, keep) for m, k in sizes] for keep in (True, False))
+        saved, alone = ([periodic_cost(m * k, k, save) for m, k in sizes] for save in (True, False))
         return {
-            "chunk kept, forwards": column(kept, "forwards"),
-            "chunk kept, peak": column(kept, "peak"),
+            "chunk saved, forwards": column(saved, "forwards"),
+            "chunk saved, peak": column(saved, "peak"),
             "one stage at a time, forwards": column(alone, "forwards"),
             "one stage at a time, peak": column(alone, "peak"),
         }
@@ -166,12 +166,12 @@ def counted(count_runs, schedules, given):
 @check.task(points=1.5, section="6.2", names="predict_runs, count_runs", cases=2, parts=True)
 def runs(given, predict_runs, count_runs):
     sizes = [(given.integer(3, 7), given.integer(2, 5)) for _ in range(2)]  # stages in a chunk, chunks
-    n, keep = given.integer(7, 12), given.choice([True, False])
+    n, save = given.integer(7, 12), given.choice([True, False])
     shifts = -(-n // 3)  # the first chunk
-    schedules = {ck.periodic(n, 3, keep_chunk=keep): shifts, ck.revolve(given.integer(5, 12), 2): 0}
+    schedules = {ck.periodic(n, 3, save_chunk=save): shifts, ck.revolve(given.integer(5, 12), 2): 0}
     return in_parts(
         {
-            "predicted, chunk kept": told(predict_runs, *((m * k, k, True) for m, k in sizes)),
+            "predicted, chunk saved": told(predict_runs, *((m * k, k, True) for m, k in sizes)),
             "predicted, one stage at a time": told(predict_runs, *((m * k, k, False) for m, k in sizes)),
             "measured": counted(count_runs, schedules, given),
         }
@@ -182,7 +182,7 @@ def runs(given, predict_runs, count_runs):
 def best_k(given, best_k):
     inputs = []
     lengths = given.choice([23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73]), given.integer(20, 90)
-    for n, (low, high) in zip(lengths, ((2, 5), (7, 20)), strict=True):  # a stage keeps so many times its checkpoint
+    for n, (low, high) in zip(lengths, ((2, 5), (7, 20)), strict=True):  # a stage saves so many times its checkpoint
         checkpoint = given.integer(2, 9)
         inputs.append((n, checkpoint, checkpoint * given.integer(low, high) + 1))
     checkpoint, n = given.integer(1, 9), given.integer(10, 40)
@@ -225,9 +225,9 @@ def executed(given, function, n, *args):
         if not error:
             schedule = ck.Schedule(n, *listed["answer"])
             ck.execute(schedule, layers, x).square().sum().backward()
-            kept = {stage for kind, stage in schedule.actions if kind == "keep input"}
+            saved = {stage for kind, stage in schedule.actions if kind == "save input"}
             runs = [layer.calls for layer in layers]
-            facts = {"checkpoints": sorted({0, *kept}), "peak": schedule.cost().peak, "runs": runs, "gradient": x.grad}
+            facts = {"checkpoints": sorted({0, *saved}), "peak": schedule.cost().peak, "runs": runs, "gradient": x.grad}
     except (CkptError, TypeError, ValueError) as refused:
         error = str(refused)
     return {"error": error} | facts | {"asked": [n, *args]}

@@ -8,15 +8,15 @@ def chen(n, k):
     actions = []
     for part in others:
         for i in part:
-            actions.append(("keep input" if i == part[0] else "forward", i))
+            actions.append(("save input" if i == part[0] else "forward", i))
     for i in last:
-        actions.append(("keep all", i))
+        actions.append(("save all", i))
     for i in last[::-1]:
         actions.append(("backward", i))
     while others:
         part = others.pop()
         actions.append(("restore", part[0]))
-        actions.extend(("keep all", i) for i in part)
+        actions.extend(("save all", i) for i in part)
         actions.extend(("backward", i) for i in part[::-1])
     return actions
 
@@ -24,11 +24,11 @@ def chen(n, k):
 # %% recursive, a tuple
 def chen(n, k, lo=0):
     m = -(-(n - lo) // k)
-    keep = [("keep all", i) for i in range(lo, lo + m)] + [("backward", i) for i in range(lo + m - 1, lo - 1, -1)]
+    save = [("save all", i) for i in range(lo, lo + m)] + [("backward", i) for i in range(lo + m - 1, lo - 1, -1)]
     if k == 1:
-        return tuple(keep)
-    first = [("keep input", lo), *(("forward", i) for i in range(lo + 1, lo + m))]
-    return (*first, *chen(n, k - 1, lo + m), ("restore", lo), *keep)
+        return tuple(save)
+    first = [("save input", lo), *(("forward", i) for i in range(lo + 1, lo + m))]
+    return (*first, *chen(n, k - 1, lo + m), ("restore", lo), *save)
 
 
 # %% NumPy cuts, and the schedule itself is returned
@@ -39,11 +39,11 @@ def chen(n, k):
     parts = np.array_split(np.arange(n), k)
     out = []
     for p in parts[:-1]:
-        out += [("keep input", p[0])] + [("forward", i) for i in p[1:]]
+        out += [("save input", p[0])] + [("forward", i) for i in p[1:]]
     for j, p in reversed(list(enumerate(parts))):
         if j < k - 1:
             out.append(("restore", p[0]))
-        out += [("keep all", i) for i in p] + [("backward", i) for i in p[::-1]]
+        out += [("save all", i) for i in p] + [("backward", i) for i in p[::-1]]
     return ck.Schedule(n, [(kind, int(i)) for kind, i in out])
 
 
@@ -55,9 +55,9 @@ def chen(n, k):
     parts = np.array_split(np.arange(n), k)
     out = []
     for p in parts[:-1]:
-        out += [("keep input", p[0])] + [("forward", i) for i in p[1:]]
+        out += [("save input", p[0])] + [("forward", i) for i in p[1:]]
     for j, p in reversed(list(enumerate(parts))):
         if j < k - 1:
             out.append(("restore", p[0]))
-        out += [("keep all", i) for i in p] + [("backward", i) for i in p[::-1]]
+        out += [("save all", i) for i in p] + [("backward", i) for i in p[::-1]]
     return out

@@ -12,12 +12,12 @@ def revolve(n, slots):
         while hi - lo > 1:
             l = hi - lo
             k = l - 1 if s == 1 else min(range(l - 1, 0, -1), key=lambda k: k + t(l - k, s - 1) + t(k, s))
-            actions.append(("keep input", lo))
+            actions.append(("save input", lo))
             actions.extend(("forward", i) for i in range(lo + 1, lo + k))
             reverse(lo + k, hi, s - 1)
             actions.append(("restore", lo))
             hi = lo + k
-        actions.extend([("keep all", lo), ("backward", lo)])
+        actions.extend([("save all", lo), ("backward", lo)])
 
     reverse(0, n, slots)
     return actions
@@ -33,9 +33,9 @@ def revolve(n, slots):
 
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         middle = lo + cut(hi - lo, s)
-        climb = [("keep input" if i == lo else "forward", i) for i in range(lo, middle)]
+        climb = [("save input" if i == lo else "forward", i) for i in range(lo, middle)]
         return climb + reverse(middle, hi, s - 1) + [("restore", lo)] + reverse(lo, middle, s)
 
     return ck.Schedule(n, reverse(0, n, slots)).actions
@@ -55,10 +55,10 @@ def extra_forwards(l, s):
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
         return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
@@ -73,10 +73,10 @@ def revolve(n, slots):
 
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         mid = lo + cut(hi - lo, s)
         return [
-            ("keep input", lo),
+            ("save input", lo),
             *(("forward", i) for i in range(lo + 1, mid)),
             *reverse(mid, hi, s - 1),
             ("restore", lo),

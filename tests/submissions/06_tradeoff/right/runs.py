@@ -3,11 +3,11 @@ from collections import Counter
 import torch
 
 
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m, ran = n // k, Counter()
     ran.update(range(n - m))
     for lo in range(0, n, m):
-        if keep_chunk:
+        if save_chunk:
             ran.update(range(lo, lo + m))
         else:
             for stage in range(lo, lo + m):
@@ -23,9 +23,9 @@ def count_runs(schedule, layers, x):
 
 
 # %% layers wrapped in functions
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    chunk = [2] * m if keep_chunk else list(range(m + 1, 1, -1))
+    chunk = [2] * m if save_chunk else list(range(m + 1, 1, -1))
     return chunk * (k - 1) + [runs - 1 for runs in chunk]
 
 

@@ -7,10 +7,10 @@ def chen(n, k):
     edges = [i * (n // k) for i in range(k)] + [n]
     actions = []
     for lo, hi in pairwise(edges[:-1]):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -21,9 +21,9 @@ def chen(n, k):
     edges = [i * length + min(i, longer) for i in range(k + 1)]
     actions = []
     for lo, hi in pairwise(edges):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
-        actions += [("restore", lo)] + [("keep all", i) for i in range(lo, hi)]
+        actions += [("restore", lo)] + [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -33,10 +33,10 @@ def chen(n, k):
     edges = [round(i * n / k) for i in range(k + 1)]
     actions = []
     for lo, hi in pairwise(edges[:-1]):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -46,10 +46,10 @@ def chen(n, k):
     edges = [*range(0, n, -(-n // k)), n]
     actions = []
     for lo, hi in pairwise(edges[:-1]):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -61,14 +61,14 @@ def chen(n, k):
     actions = [("forward", i) for i in range(edges[-2])]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
 
 # %% that is plain autograd
 def chen(n, k):
-    return [("keep all", i) for i in range(n)] + [("backward", i) for i in reversed(range(n))]
+    return [("save all", i) for i in range(n)] + [("backward", i) for i in reversed(range(n))]
 
 
 # %% must be reversed first
@@ -77,10 +77,10 @@ def chen(n, k):
     edges = [i * length + min(i, longer) for i in range(k + 1)]
     actions = []
     for lo, hi in pairwise(edges[:-1]):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in range(lo, hi)]
     return actions
 
@@ -90,10 +90,10 @@ def chen(n, k):
     edges = [i * n // k for i in range(k + 1)]
     actions = []
     for lo, hi in pairwise(edges[:-1]):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -108,11 +108,11 @@ def chen(n, k):
     parts = list(pairwise(edges))
     actions = []
     for lo, hi in parts[:-1]:
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(parts):
         if hi < n:
             actions.append(("restore", lo))
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -124,11 +124,11 @@ def chen(n, k):
     parts = list(pairwise(edges))
     actions = []
     for lo, hi in parts[:-1]:
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(parts):
         if hi < n:
             actions.append(("restore", lo))
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -142,16 +142,16 @@ def chen(n, k):
     parts = list(pairwise(edges))
     actions = []
     for lo, hi in parts[:-1]:
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(parts):
         if hi < n:
             actions.append(("restore", lo))
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
 
-# %% Every stage keeps its input
+# %% Every stage saves its input
 def chen(n, k):
     m, more = divmod(n, k)
     edges = [0]
@@ -160,11 +160,11 @@ def chen(n, k):
     parts = list(pairwise(edges))
     actions = []
     for lo, hi in parts[:-1]:
-        actions += [("keep input", lo)] + [("keep input", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("save input", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(parts):
         if hi < n:
             actions.append(("restore", lo))
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -178,11 +178,11 @@ def chen(n, k):
     parts = list(pairwise(edges))
     actions = []
     for lo, hi in parts[:-1]:
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(parts):
         if hi < n:
             actions.append(("restore", lo))
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
 
@@ -192,9 +192,9 @@ def chen(n, k):
     edges = [-(-i * n // k) for i in range(k + 1)]
     actions = []
     for lo, hi in pairwise(edges[:-1]):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
-        actions += [("keep all", i) for i in range(lo, hi)]
+        actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions

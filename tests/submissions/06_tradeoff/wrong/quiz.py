@@ -10,5 +10,5 @@ q2 = "c"
 q3 = "b"
 
 
-# %% √n is for checkpoints as large as what a stage keeps
+# %% √n is for checkpoints as large as what a stage saves
 q4 = "a"

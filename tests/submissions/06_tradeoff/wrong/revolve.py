@@ -2,9 +2,9 @@
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         middle = (lo + hi) // 2 if s > 1 else hi - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
         return climb + reverse(middle, hi, s - 1) + [("restore", lo)] + reverse(lo, middle, s)
 
     return reverse(0, n, slots)
@@ -14,11 +14,11 @@ def revolve(n, slots):
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
         middle = lo + k
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
         less = max(s - 1, 1)
         return climb + reverse(middle, hi, less) + [("restore", lo)] + reverse(lo, middle, less)
 
@@ -29,11 +29,11 @@ def revolve(n, slots):
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
         middle = lo + k
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
         return climb + reverse(middle, hi, s) + [("restore", lo)] + reverse(lo, middle, s)
 
     return reverse(0, n, slots)
@@ -45,8 +45,8 @@ def revolve(n, slots):
     for last in reversed(range(n)):
         if last < n - 1:
             actions.append(("restore", 0))
-        actions += [("keep input" if i == 0 else "forward", i) for i in range(last)]
-        actions += [("keep all", last), ("backward", last)]
+        actions += [("save input" if i == 0 else "forward", i) for i in range(last)]
+        actions += [("save all", last), ("backward", last)]
     return actions
 
 
@@ -55,39 +55,39 @@ def revolve(n, slots):
     edges = [round(i * n / slots) for i in range(slots + 1)]
     actions = []
     for lo, hi in pairwise(edges[:-1]):
-        actions += [("keep input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         for last in reversed(range(lo, hi)):
             if last < n - 1:
                 actions.append(("restore", lo))
-            actions += [("keep input" if i == lo else "forward", i) for i in range(lo, last)]
-            actions += [("keep all", last), ("backward", last)]
+            actions += [("save input" if i == lo else "forward", i) for i in range(lo, last)]
+            actions += [("save all", last), ("backward", last)]
     return actions
 
 
 # %% that is plain autograd
 def revolve(n, slots):
-    return [("keep all", i) for i in range(n)] + [("backward", i) for i in reversed(range(n))]
+    return [("save all", i) for i in range(n)] + [("backward", i) for i in reversed(range(n))]
 
 
 # %% After a backward no value is current
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
         return climb + reverse(lo + k, hi, s - 1) + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
 
 
-# %% What is to be restored must have been kept
+# %% What is to be restored must have been saved
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
         climb = [("forward", i) for i in range(lo, lo + k)]
@@ -109,10 +109,10 @@ def extra_forwards(l, s):
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
         return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
@@ -126,10 +126,10 @@ def extra_forwards(l, s):
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
         return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
@@ -142,10 +142,10 @@ del extra_forwards
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s)) if s > 1 else l - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
         return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
@@ -160,10 +160,10 @@ def revolve(n, slots):
 
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + t(l - k, s - 1) + t(k, s))
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
         return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
@@ -173,10 +173,10 @@ def revolve(n, slots):
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         l = hi - lo
         k = min(range(1, l), key=lambda k: k + extra_forwards(l - k, s - 1) + extra_forwards(k, s))
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, lo + k)]
         return climb + reverse(lo + k, hi, s - 1) + [("restore", lo)] + reverse(lo, lo + k, s)
 
     return reverse(0, n, slots)
@@ -191,10 +191,10 @@ def revolve(n, slots):
 
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         mid = lo + cut(hi - lo, s)
         return [
-            ("keep input", lo),
+            ("save input", lo),
             *(("forward", i) for i in range(lo + 1, mid)),
             *reverse(mid, hi, s - 1),
             ("restore", lo),
@@ -213,10 +213,10 @@ def revolve(n, slots):
 
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         mid = lo + cut(hi - lo, s)
         return [
-            ("keep input", lo),
+            ("save input", lo),
             *(("forward", i) for i in range(lo + 1, mid)),
             *reverse(mid, hi, s - 1),
             ("restore", lo),
@@ -235,10 +235,10 @@ def revolve(n, slots):
 
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         mid = lo + cut(hi - lo, s)
         return [
-            ("keep input", lo),
+            ("save input", lo),
             *(("forward", i) for i in range(lo + 1, mid)),
             *reverse(mid, hi, s - 1),
             ("restore", lo),
@@ -252,9 +252,9 @@ def revolve(n, slots):
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
-            return [("keep all", lo), ("backward", lo)]
+            return [("save all", lo), ("backward", lo)]
         middle = lo + max(1, round((hi - lo) ** 0.5)) if s > 1 else hi - 1
-        climb = [("keep input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
         return climb + reverse(middle, hi, s - 1) + [("restore", lo)] + reverse(lo, middle, s)
 
     return reverse(0, n, slots)

@@ -1,31 +1,31 @@
 # %% Its stages run once
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    return [2] * n if keep_chunk else [m - i % m + 1 for i in range(n)]
+    return [2] * n if save_chunk else [m - i % m + 1 for i in range(n)]
 
 
 # %% runs once less than that
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    return [2] * (n - m) + [1] * m if keep_chunk else [m - i % m + 1 for i in range(n)]
+    return [2] * (n - m) + [1] * m if save_chunk else [m - i % m + 1 for i in range(n)]
 
 
 # %% not the first: backward begins at the end
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    return [1] * m + [2] * (n - m) if keep_chunk else [m - i % m + (i < n - m) for i in range(n)]
+    return [1] * m + [2] * (n - m) if save_chunk else [m - i % m + (i < n - m) for i in range(n)]
 
 
 # %% have run once before
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    return [2] * (n - m) + [1] * m if keep_chunk else [m - i % m for i in range(n)]
+    return [2] * (n - m) + [1] * m if save_chunk else [m - i % m for i in range(n)]
 
 
 # %% The other way round
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    return [2] * (n - m) + [1] * m if keep_chunk else [i % m + 1 + (i < n - m) for i in range(n)]
+    return [2] * (n - m) + [1] * m if save_chunk else [i % m + 1 + (i < n - m) for i in range(n)]
 
 
 # %% No layer ran
@@ -76,9 +76,9 @@ def count_runs(schedule, layers, x):
 
 
 # %% or made by a backward hook
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    if keep_chunk:
+    if save_chunk:
         return [2] * (n - m) + [1] * m
     return [m - i % m + (i < n - m) for i in range(n)]
 
@@ -99,9 +99,9 @@ def count_runs(schedule, layers, x):
 
 
 # %% chunks of k stages
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = k
-    if keep_chunk:
+    if save_chunk:
         return [2] * (n - m) + [1] * m
     return [m - i % m + (i < n - m) for i in range(n)]
 
@@ -122,9 +122,9 @@ def count_runs(schedule, layers, x):
 
 
 # %% an entry is asked for each
-def predict_runs(n, k, keep_chunk):
+def predict_runs(n, k, save_chunk):
     m = n // k
-    if keep_chunk:
+    if save_chunk:
         return [2] * (n - m) + [1] * m
     return [m - i % m + (i < n - m) for i in range(m)]
 

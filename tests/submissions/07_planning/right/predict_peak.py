@@ -3,12 +3,12 @@ def predict_peak(x, xbar, starts):
     n, edges = len(xbar), [*starts, len(xbar)]
     actions = []
     for a, b in zip(edges[:-2], edges[1:-1]):
-        actions += [("keep input", a), *(("forward", i) for i in range(a + 1, b))]
+        actions += [("save input", a), *(("forward", i) for i in range(a + 1, b))]
     for j in reversed(range(len(starts))):
         a, b = edges[j], edges[j + 1]
         if b < n:
             actions.append(("restore", a))
-        actions += [("keep all", i) for i in range(a, b)] + [("backward", i) for i in reversed(range(a, b))]
+        actions += [("save all", i) for i in range(a, b)] + [("backward", i) for i in reversed(range(a, b))]
     return ck.Schedule(n, actions).cost(ck.Costs([0] * n, [0] * n, x, xbar, dx=[0] * (n + 1))).peak
 
 
