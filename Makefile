@@ -8,6 +8,7 @@
 #   make book                     run the chapters and write their outputs
 #   make classroom                a course day on twenty sample submissions, in a temporary folder
 #   make exercises                make exercises/ from solutions/
+#   make phantom                  run the tests that need CUDA on a GPU that is not there, in an environment of its own
 #   make site                     the book as web pages: .site/index.html, readable without a network
 #   PYTHON=python3.12 make test   choose the interpreter that .venv is made with
 #   make test ARGS="-k doctor"    pass options on to pytest (and, with lab, to JupyterLab)
@@ -21,7 +22,7 @@ RUN := .venv/bin/python
 INSTALLING := .venv-installing
 INSTALLED := .venv/.installed
 
-.PHONY: lab test quick lint bench book exercises classroom site
+.PHONY: lab test quick lint bench book exercises classroom site phantom
 
 lab: $(INSTALLED)
 	$(RUN) -m ckptlib.book.lab $(ARGS)
@@ -58,6 +59,9 @@ site: $(INSTALLED)
 	$(RUN) -m sphinx -q -W --keep-going -c book . .site $(ARGS)
 	@echo "Open .site/index.html"
 
+# On Linux, torch from PyPI is the CUDA build, of several GB. A phantom GPU needs it, and a C compiler.
+phantom: .venv-cuda/.installed
+	.venv-cuda/bin/python -m ckptlib.cli phantom --gpu a100 -m pytest -q -m gpu $(ARGS)
 
 # ---- .venv ----
 
@@ -104,3 +108,8 @@ endif
 	@if [ -n "$(FAULT)" ] || [ ! -e .venv ]; then "$(PYTHON)" -m venv --clear .venv; fi
 	@$(RUN) -m pip install --disable-pip-version-check -c constraints.txt -e '.[book,grading,cluster,test,site]'
 	@pwd -P > $(INSTALLING) && mv $(INSTALLING) $(INSTALLED)
+
+.venv-cuda/.installed: pyproject.toml constraints.txt
+	"$(PYTHON)" -m venv --clear .venv-cuda
+	.venv-cuda/bin/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[book,grading,cluster,test]'
+	touch .venv-cuda/.installed

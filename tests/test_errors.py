@@ -15,7 +15,7 @@ PACKAGE = Path(ck.__file__).parent
 PLAIN = {
     "recompute/checkpoint.py": "as torch.utils.checkpoint does for the same mistake",
     "grading/sandbox/protocol.py": "between two processes of grading: it concerns one submission, not the caller",
-    "grading/tasks/data.py": "caught in the same function, which then says whose data it is",
+    "grading/tasks/answer_encoding.py": "caught in the same function, which then says whose data it is",
 }
 
 

@@ -13,7 +13,7 @@ import sys
 import tarfile
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from email.parser import Parser
 from importlib import metadata
 from pathlib import Path
@@ -77,17 +77,7 @@ class Environment:
     def __init__(self, folder: Path, wheel: Path, *extras: str):
         self.folder, self.elsewhere = folder / "venv", folder / "elsewhere"
         self.elsewhere.mkdir(parents=True)
-        venv.create(self.folder, symlinks=True)
-        self.python = self.folder / "bin" / "python"
-        packages = next(self.folder.glob("lib/python*/site-packages"))
-        for distribution in asked_for(wheel, extras):
-            tops = {path.parts[0] for path in distribution.files} - {"..", "__pycache__"}
-            for name in tops:
-                if not (packages / name).exists():
-                    (packages / name).symlink_to(distribution.locate_file(name))
-        for shared in ("etc", "share"):  # the files of Jupyter's extensions
-            if (Path(sys.prefix) / shared).exists():
-                (self.folder / shared).symlink_to(Path(sys.prefix) / shared)
+        self.python = linked(self.folder, asked_for(wheel, extras))
         what = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
         # Without an index, pip fails if anything that the wheel asks for is missing here.
         pip = [sys.executable, "-m", "pip", "--python", self.python, "install", "--no-index", "--no-compile", "-q"]
@@ -99,6 +89,21 @@ class Environment:
 
     def code(self, code: str) -> subprocess.CompletedProcess:
         return run(self.python, "-c", code, cwd=self.elsewhere)
+
+
+def linked(folder: Path, distributions: Iterable[metadata.Distribution]) -> Path:
+    """A new virtual environment in which these distributions are links to those that run this test. Its Python."""
+    venv.create(folder, symlinks=True)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    for distribution in distributions:
+        tops = {path.parts[0] for path in distribution.files} - {"..", "__pycache__"}
+        for name in tops:
+            if not (packages / name).exists():
+                (packages / name).symlink_to(distribution.locate_file(name))
+    for shared in ("etc", "share"):  # the files of Jupyter's extensions
+        if (Path(sys.prefix) / shared).exists():
+            (folder / shared).symlink_to(Path(sys.prefix) / shared)
+    return folder / "bin" / "python"
 
 
 def asked_for(wheel: Path, extras: tuple[str, ...]) -> Iterator[metadata.Distribution]:

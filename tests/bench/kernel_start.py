@@ -9,8 +9,8 @@ from rows import row
 from ckptlib.grading.run.cell_timeout import Driver
 from ckptlib.grading.run.run import Cell, Question, run
 from ckptlib.grading.sandbox.limits import MIB, Limits
-from ckptlib.grading.sandbox.resource_usage import tree
 from ckptlib.grading.sandbox.sandbox import Sandbox
+from ckptlib.grading.sandbox.usage_watchdog import tree
 
 REPEATS = 15
 CELLS = [Cell("import", "import torch, ckptlib")] + [Cell(f"c{i}", f"x{i} = {i}\nx{i}") for i in range(19)]

@@ -24,7 +24,6 @@ from rows import between, row
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint_sequential
 
-from ckptlib.planning.apply import ScheduledModel
 from ckptlib.planning.chains import find_chain
 from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
@@ -33,6 +32,7 @@ from ckptlib.planning.optimal import optimal
 from ckptlib.planning.optimal_table import BudgetTable
 from ckptlib.planning.profile import profile_chain
 from ckptlib.planning.schedule import Schedule
+from ckptlib.planning.scheduled_model import ScheduledModel
 from ckptlib.remember.measurement import measure
 
 
