@@ -37,7 +37,9 @@ def shell(tmp_path):
     settings = tmp_path / "settings"
     settings.mkdir()
     (settings / "nbgrader_config.py").write_text(
-        f"c = get_config()\nc.Exchange.root = {str(tmp_path / 'exchange')!r}\nc.Exchange.cache = {str(tmp_path / 'cache')!r}\n"
+        f"c = get_config()\n"
+        f"c.Exchange.root = {str(tmp_path / 'exchange')!r}\n"
+        f"c.Exchange.cache = {str(tmp_path / 'cache')!r}\n"
     )
     (tmp_path / "exchange").mkdir(mode=0o777)
     environment["JUPYTER_CONFIG_PATH"] = str(settings)
