@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from ..cuda.gpus import Gpu
 from ..cuda.simulate import simulate
 from ..errors import CkptError
+from ..planning.block_detection import Chain
 from ..planning.budget_search import Found, NoPlanFits, WholeStep
-from ..planning.chains import Chain
 from ..planning.costs import Costs
 from ..planning.known_schedules import recompute_each, store_all
 from ..planning.schedule import Schedule

@@ -2,7 +2,7 @@
 
 Every way to train is a schedule of the model's blocks. What the step needs by a schedule is measured on fake tensors,
 and one record tells about every batch (other_batch.py). The steps of any model are run from end to end
-(any_model.py). Named models have equal blocks, so three of them tell about all (equal_blocks.py), in less time.
+(any_model.py). Named models have equal blocks, so three of them tell about all (named_model.py), in less time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..errors import CkptError
 from ..models.configs import Config, named
 from .answers import Fit, Fits, Need
 from .any_model import AS_BUILT, WholeSteps
-from .equal_blocks import EqualBlocks
 from .largest_batch import STRATEGIES, Question, Steps
+from .named_model import EqualBlocks
 from .transformer_runs import PRECISIONS, Setting
 
 MOST_TOKENS = 2**21  # plain attention over more would need more bytes than a float counts exactly

@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from ..cuda.allocator import CUDA_RULES, AllocatorRules
-from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import Gpu
+from ..cuda.op_choice.as_cuda import as_cuda
 from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..recompute.op_costs import Flops
 from ..remember.measurement import SIMULATED, Measurement, measure
 from ..remember.user_models import Moved, Training
 from ..torch_internals import FakeTensorMode
-from .chains import Chain, find_chain
+from .block_detection import Chain, find_chain
 from .costs import Costs
 from .known_schedules import store_all
 from .optimal import LEVELS, WORK, optimal, smallest_budget

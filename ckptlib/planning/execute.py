@@ -14,7 +14,7 @@ from ..errors import CkptError
 from ..recompute.rng_and_autocast import GlobalState, rng_states
 from ..torch_internals import FakeTensor, current_graph_task, without_python_dispatch
 from ..tracing.storages import check_unchanged, plain_parts, tensors_in, version
-from .chains import _WithArguments
+from .block_detection import _WithArguments
 from .schedule import BACKWARD, FORWARDS, RESTORE, SAVE_ALL, SAVE_INPUT, Action, Schedule
 
 

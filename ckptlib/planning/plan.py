@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
-from ..cuda.dispatch.host_tensors import mark_host, step_counters
 from ..cuda.gpus import DEFAULT, Gpu, preset
+from ..cuda.op_choice.host_tensors import mark_host, step_counters
 from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..remember.measurement import SIMULATED

@@ -15,9 +15,9 @@ from tqdm.auto import tqdm
 from ..errors import CkptError
 from ..recompute.op_costs import Flops
 from ..torch_internals import FakeTensor
-from ..tracing.recorder import Recorder, recording
+from ..tracing.allocation_recorder import Recorder, recording
 from ..tracing.storages import plain_parts, storages_of
-from .chains import Chain, buffers_restored, find_chain
+from .block_detection import Chain, buffers_restored, find_chain
 from .costs import Costs
 from .execute import call_stage
 

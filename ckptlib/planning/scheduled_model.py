@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..errors import CkptError
 from ..torch_internals import name_of
 from ..tracing.storages import version
-from .chains import Chain, with_arguments
+from .block_detection import Chain, with_arguments
 from .execute import Run, execute
 from .schedule import Schedule
 

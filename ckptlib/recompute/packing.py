@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ..cuda.dispatch.host_tensors import copying_to
+from ..cuda.op_choice.host_tensors import copying_to
 from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..tables import ShownAsTable, Table

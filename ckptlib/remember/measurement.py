@@ -15,15 +15,15 @@ import torch
 from ..cuda import real_gpu as real
 from ..cuda import snapshot as snapshots
 from ..cuda.allocator import CUDA_RULES, AllocatorRules, CachingAllocator
-from ..cuda.dispatch.as_cuda import as_cuda
 from ..cuda.gpus import DEFAULT, Gpu, preset
+from ..cuda.op_choice.as_cuda import as_cuda
 from ..cuda.phantom import launch as phantom
 from ..cuda.simulate import simulate
 from ..errors import CkptError
 from ..tables import ShownAsTable, Table
+from ..tracing.allocation_recorder import recording
 from ..tracing.cpu_allocator import HiddenAllocation, marked, profiled, reconcile
 from ..tracing.events import Trace
-from ..tracing.recorder import recording
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
 from ..units import mib
 from .user_models import Moved, build, handed_in

@@ -14,8 +14,8 @@ from torch import Tensor
 from ..errors import CkptError
 from ..tables import Table
 from ..torch_internals import next_sequence_number, sequence_number, tree_leaves
+from ..tracing.allocation_recorder import Recorder, recording
 from ..tracing.events import Storage
-from ..tracing.recorder import Recorder, recording
 from ..tracing.storages import check_unchanged, plain_parts, version
 
 

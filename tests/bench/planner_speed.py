@@ -24,7 +24,7 @@ from rows import between, row
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint_sequential
 
-from ckptlib.planning.chains import find_chain
+from ckptlib.planning.block_detection import find_chain
 from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, revolve, sequential, sqrt, store_all

@@ -20,8 +20,8 @@ import pytest
 import torch
 
 import ckptlib as ck
-from ckptlib.cuda.dispatch.as_cuda import as_cuda
 from ckptlib.cuda.gpus import at_release, preset
+from ckptlib.cuda.op_choice.as_cuda import as_cuda
 from ckptlib.cuda.phantom import launch
 
 BOOK = Path(__file__).parents[2] / "book"

@@ -16,9 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
-from ckptlib.cuda.dispatch.as_cuda import UnknownOnCuda, as_cuda, is_host
-from ckptlib.cuda.dispatch.autocast import FLOAT, FLOAT_APPENDED, FLOAT_OUT, LISTED, LOWER, WIDEST
 from ckptlib.cuda.gpus import at_release, preset
+from ckptlib.cuda.op_choice.as_cuda import UnknownOnCuda, as_cuda, is_host
+from ckptlib.cuda.op_choice.autocast import FLOAT, FLOAT_APPENDED, FLOAT_OUT, LISTED, LOWER, WIDEST
 from ckptlib.errors import CkptError
 
 A100 = at_release(preset("a100"), "2.13")

@@ -13,8 +13,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 import ckptlib as ck
-from ckptlib.cuda.dispatch.as_cuda import as_cuda
 from ckptlib.cuda.gpus import at_release, preset
+from ckptlib.cuda.op_choice.as_cuda import as_cuda
 from ckptlib.cuda.phantom import launch
 from ckptlib.recompute.packing import gradient_error
 

@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import ckptlib as ck
-from ckptlib.cuda.dispatch.as_cuda import as_cuda
-from ckptlib.cuda.dispatch.attention_choice import Attention, backend
 from ckptlib.cuda.gpus import at_release, preset
+from ckptlib.cuda.op_choice.as_cuda import as_cuda
+from ckptlib.cuda.op_choice.attention_choice import Attention, backend
 
 A100 = at_release(preset("a100"), "2.13")
 MiB = 2**20

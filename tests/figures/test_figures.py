@@ -33,8 +33,8 @@ from ckptlib.planning.known_schedules import periodic, revolve, sqrt, store_all
 from ckptlib.planning.optimal import pareto
 from ckptlib.remember.ledger import ledger
 from ckptlib.remember.saved_tensors import Saved, SavedTensors, saved_tensors
+from ckptlib.tracing.allocation_recorder import recording
 from ckptlib.tracing.events import CATEGORIES, PHASES, Storage
-from ckptlib.tracing.recorder import recording
 from ckptlib.tracing.timeline import Change, Timeline
 
 MiB = 2**20

@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from ckptlib.commands.fit import fit_model
 from ckptlib.cuda.gpus import at_release, capacity
 from ckptlib.errors import CkptError
-from ckptlib.fitting.equal_blocks import BlockChain, EqualBlocks
 from ckptlib.fitting.fit import fit, fits
 from ckptlib.fitting.largest_batch import STRATEGIES, Question
+from ckptlib.fitting.named_model import BlockChain, EqualBlocks
 from ckptlib.fitting.other_batch import batch_to_run, replayed
 from ckptlib.fitting.peak_windows import parts
 from ckptlib.fitting.three_block_run import BLOCKS, optimizer

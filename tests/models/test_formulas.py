@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import ckptlib as ck
-from ckptlib.cuda.dispatch.as_cuda import as_cuda
 from ckptlib.cuda.gpus import at_release, preset
+from ckptlib.cuda.op_choice.as_cuda import as_cuda
 from ckptlib.errors import CkptError
 from ckptlib.fitting.other_batch import replayed
 from ckptlib.fitting.peak_windows import parts, windows

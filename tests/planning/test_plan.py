@@ -13,8 +13,8 @@ from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import checkpoint_sequential
 
 from ckptlib.errors import CkptError
+from ckptlib.planning.block_detection import find_chain
 from ckptlib.planning.budget_search import NoPlanFits
-from ckptlib.planning.chains import find_chain
 from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, recompute_all, revolve, sequential, sqrt, store_all

@@ -10,8 +10,8 @@ from models_of_others import ALL, with_functions
 from ckptlib.cli import main
 from ckptlib.cuda.gpus import preset
 from ckptlib.fitting.fit import fits
+from ckptlib.planning.block_detection import find_chain
 from ckptlib.planning.budget_search import NoPlanFits, WholeStep
-from ckptlib.planning.chains import find_chain
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import store_all
 from ckptlib.planning.optimal import optimal, smallest_budget

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from ckptlib.errors import CkptError
 from ckptlib.models.mlp import MLP
 from ckptlib.remember.hooks import watch
-from ckptlib.tracing.recorder import recording
+from ckptlib.tracing.allocation_recorder import recording
 
 ROWS = 8
 

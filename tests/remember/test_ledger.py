@@ -14,7 +14,7 @@ from torch.nn.modules import module as global_hooks
 from ckptlib.errors import CkptError
 from ckptlib.models.mlp import MLP
 from ckptlib.remember.ledger import COLUMNS, OUTSIDE, ledger
-from ckptlib.tracing.recorder import recording
+from ckptlib.tracing.allocation_recorder import recording
 
 ROWS = 16
 SEED = 4 + 4  # what every backward of a float32 loss begins with: the loss and its gradient, a one

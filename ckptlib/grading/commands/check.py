@@ -92,7 +92,7 @@ def _source(folder: Path) -> Assignment:
 def _visible(files: dict[str, bytes]) -> Result:
     """The result on the inputs that everybody sees, for which the release is enough."""
     from ..one.scoring import Result
-    from ..one.task_list import released
+    from ..one.tasks_without_source import released
 
     try:
         assignment = released(files)

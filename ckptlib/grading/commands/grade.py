@@ -92,7 +92,7 @@ def _grade(
 
     from ..gradebook.gradebook import OneGradebook
     from ..many.autograde import VerdictAutograde
-    from ..many.coordinator import Coordinator
+    from ..many.grade_class import Coordinator
 
     tqdm.monitor_interval = 0  # its thread would be alive when workers are forked
     with tqdm(total=len(students), desc=assignment.name, unit="submission", file=sys.stderr) as bar:

@@ -13,7 +13,7 @@ from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.assignment.visible_answers import visible
 from ckptlib.grading.one.grade_one import examine
 from ckptlib.grading.one.scoring import score
-from ckptlib.grading.one.task_list import released
+from ckptlib.grading.one.tasks_without_source import released
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import use
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from ckptlib.cli import main
 from ckptlib.grading.gradebook.gradebook import OneGradebook
 from ckptlib.grading.many import autograde
-from ckptlib.grading.many.coordinator import Coordinator
+from ckptlib.grading.many.grade_class import Coordinator
 from ckptlib.grading.one import grade_one
 from ckptlib.grading.sandbox.sandbox import use
 

@@ -11,7 +11,7 @@ from torch import nn
 import ckptlib as ck
 from ckptlib.models.mlp import MLP
 from ckptlib.recompute.checkpoint import checkpoint
-from ckptlib.recompute.equivalence import equivalent
+from ckptlib.recompute.plain_model_comparison import equivalent
 
 
 def net(*extra):

@@ -26,7 +26,7 @@ from ...torch_internals import (
     op_names,
     suggest_memory_format,
 )
-from ...tracing.recorder import note_unknown
+from ...tracing.allocation_recorder import note_unknown
 from ..gpus import Gpu
 from ..hidden_memory.allocations import HALVES
 from .attention_choice import Attention, attention

@@ -17,9 +17,9 @@ from torch.utils.checkpoint import checkpoint
 
 import ckptlib as ck
 from ckptlib.errors import CkptError
+from ckptlib.tracing.allocation_recorder import recording
 from ckptlib.tracing.cpu_allocator import marked, profiled, reconcile
 from ckptlib.tracing.events import CATEGORIES, PHASES
-from ckptlib.tracing.recorder import recording
 
 
 class CNN(nn.Module):

@@ -30,7 +30,7 @@ from ...torch_internals import (
 )
 from ..gpus import DEFAULT, Gpu, preset
 from .autocast import Casts
-from .device_checks import OURS, UnknownOnCuda, below_autocast, register
+from .device_dependent_ops import OURS, UnknownOnCuda, below_autocast, register
 from .engine_thread import EngineThread
 from .host_tensors import (
     COPY,
@@ -183,7 +183,7 @@ def _run_engine(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 @contextlib.contextmanager
 def _visited() -> Iterator[None]:
-    """Send this thread's ops through `device_checks`. Autograd passes the setting on to the threads of its backward."""
+    """Send this thread's ops through `device_dependent_ops`. Autograd passes the setting on to its backward threads."""
     device = privateuse1_name()
     before = torch.is_autocast_enabled(device)
     torch.set_autocast_enabled(device, True)
