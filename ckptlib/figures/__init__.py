@@ -5,6 +5,7 @@
 
 from .allocator import allocator_map
 from .bars import fit_bars, ledger_bars, saved_bars
+from .charts import bars, curves
 from .schedules import schedule
 from .styles import Drawing, ink, style, svg
 from .timelines import compare, timeline
@@ -12,7 +13,7 @@ from .tradeoffs import pareto
 
 # fmt: off
 __all__ = [
-    "Drawing", "allocator_map", "compare", "fit_bars", "ink", "ledger_bars", "pareto", "saved_bars", "schedule",
-    "style", "svg", "timeline",
+    "Drawing", "allocator_map", "bars", "compare", "curves", "fit_bars", "ink", "ledger_bars", "pareto", "saved_bars",
+    "schedule", "style", "svg", "timeline",
 ]
 # fmt: on
