@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import json
 import os
 import subprocess
@@ -33,11 +34,12 @@ OVERWRITES = DEFINITIONS | ast.Import | ast.ImportFrom | ast.Assign
 
 
 def gpu_cell(path: Path) -> tuple[str, str]:
-    """What the cell of the section "On a GPU" needs of the cells before it, and the cell."""
+    """What the cells of the section "On a GPU" need of the cells before them, and these cells."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     heading = next(i for i, cell in enumerate(cells) if cell["id"] == "on-a-gpu")
     before = ["".join(cell["source"]) for cell in cells[:heading] if cell["cell_type"] == "code"]
-    last = "".join(next(cell for cell in cells[heading:] if cell["cell_type"] == "code")["source"])
+    after = itertools.takewhile(lambda cell: cell["cell_type"] == "code", cells[heading + 1 :])
+    last = "\n\n\n".join("".join(cell["source"]) for cell in after)
     own = symtable.symtable(last, "", "exec").get_symbols()
     wanted, found = used(last) - {s.get_name() for s in own if s.is_assigned()}, ""
     while True:  # a function may use another one that is defined after it
