@@ -7,7 +7,9 @@ test_answers.py judges them all.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
+import io
 import json
 import os
 import subprocess
@@ -21,7 +23,7 @@ from answers import ASSIGNMENTS, ROOT, Answer, answers, submission
 from nbgrader.api import Gradebook
 
 from ckptlib.grading.assignment.assignment import Assignment
-from ckptlib.grading.tasks.probes import Missed, Task
+from ckptlib.grading.tasks.probes import Task
 
 BY_NBGRADER = ("reference", "wrong-0")  # the others are graded by the engine alone, at some seconds each
 
@@ -127,12 +129,12 @@ def test_its_check_cells_give_what_an_answer_deserves(name, monkeypatch):
 
 
 def points(source: str, names: dict, task: Task) -> float:
-    """What nbgrader makes of a check cell: nothing of an error, that many points of a last value, or else all."""
+    """What nbgrader makes of a check cell: nothing of words on stderr, or that many points of a last value."""
     *first, last = ast.parse(source).body
-    try:
+    with contextlib.redirect_stderr(io.StringIO()) as said:
         exec(compile(ast.Module(first, []), "check", "exec"), names)
         found = eval(compile(ast.Expression(last.value), "check", "eval"), names)
-    except Missed:
+    if said.getvalue():
         return 0
     return task.points if found is None else found
 

@@ -122,10 +122,11 @@ def _shown(result: Result, remark: str) -> str:
     if result.problem:
         return "\n".join([*lines, result.problem])
     for task in result.tasks:
-        lines.append(f"{task.points:>5g} / {task.max_points:<4g} {task.name}")
+        points = f"{'–':>5}{'':8}" if task.recorded else f"{task.points:>5g} / {task.max_points:<4g} "
+        lines.append(points + task.name)
         for paragraph in task.message.splitlines():
             lines += textwrap.wrap(paragraph, WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13)
-        if task.message and task.section:
+        if task.section:
             lines.append(" " * 13 + f"Read again: {task.section}.")
     lines += [f"{'Note: ' + note}" for note in [*result.notes, *result.flags]]
     return "\n".join([*lines, f"{result.score:>5g} / {result.max_score:g}"])

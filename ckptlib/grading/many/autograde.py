@@ -205,11 +205,12 @@ def _verdict_outputs(task: TaskScore) -> list[nbformat.NotebookNode]:
     """An error is zero, a number is partial credit, anything else full marks: see nbgrader.utils.determine_grade."""
     make = nbformat.v4.new_output
     message = sanitise.text(f"{task.name}: {task.message or 'right.'}")
-    if task.section and task.message:
+    if task.section:
         message += f"\nRead again: {task.section}."
     if task.points <= 0 < task.max_points:
         return [make("error", ename="Missed", evalue=message, traceback=message.splitlines())]
     said = make("stream", name="stdout", text=message + "\n")
     if task.points >= task.max_points:
         return [said]
-    return [said, make("execute_result", data={"text/plain": f"{task.points:g}"}, execution_count=None)]
+    earned = {"text/plain": f"{task.points:g}", "text/html": f"{task.points:g} of {task.max_points:g} points"}
+    return [said, make("execute_result", data=earned, execution_count=None)]

@@ -197,14 +197,14 @@ def _answer(found: dict) -> dict:
 
 # The reasons why a question ended. The keys come from run/cell_timeout.py, run/run.py and sandbox/usage_watchdog.py.
 _REASONS = {
-    "timeout": "took too long on other inputs and was stopped",
-    "memory": "needed too much memory on other inputs and was stopped",
-    "cpu": "was stopped on other inputs, because the notebook had used up its processor time",
-    "output": "printed too much on other inputs and was stopped. Is there a print left in a loop?",
-    "processes": "started too many processes on other inputs and was stopped",
-    "sockets": "opened too many connections on other inputs and was stopped",
-    "died": "ended the kernel on other inputs",
-    "closed": "closed the kernel's connection on other inputs, so that it could not answer",
+    "timeout": "took too long and was stopped",
+    "memory": "needed too much memory and was stopped",
+    "cpu": "was stopped, because the notebook had used up its processor time",
+    "output": "printed too much and was stopped. Is there a print left in a loop?",
+    "processes": "started too many processes and was stopped",
+    "sockets": "opened too many connections and was stopped",
+    "died": "ended the kernel when it was tested",
+    "closed": "closed the kernel's connection, so that it could not answer",
     "garbage": "could not be tested, because the kernel sent malformed messages. Does a cell use its sockets?",
     "wall time": "was not tested, because the notebook had used up its time",
     "error": "could not be tested, because the kernel raised an error that does not come from the answer",

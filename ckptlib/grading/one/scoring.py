@@ -21,7 +21,7 @@ _BLANK = "NotImplementedError"  # what a cell raises that nobody has filled in
 
 @dataclass
 class TaskScore:
-    """One task. `points` is what counts: the instructor's, where `by_hand`."""
+    """One task. `points` is what counts: the instructor's, where `by_hand`; none yet, where it is `recorded` only."""
 
     name: str
     grade_id: str
@@ -31,6 +31,7 @@ class TaskScore:
     section: str = ""
     missed: list[str] = field(default_factory=list)
     by_hand: bool = False
+    recorded: bool = False
     extra_credit: float = 0
     comment: str = ""
 
@@ -96,8 +97,11 @@ def score(assignment: Released, student: str, record: dict) -> Result:
         verdict = Verdict(0, result.problem) if result.problem else _verdict(task, record, tampered)
         most = float(task.points)
         earned = round(most * verdict.share, 2)
-        section = "" if result.problem else task.section  # for a file that cannot be read, no section helps
-        result.tasks.append(TaskScore(name, grade_id, earned, most, verdict.message, section, verdict.missed))
+        section = task.section if verdict.misread else ""  # a section does not help where nothing was answered
+        counted = 0.0 if verdict.recorded else most
+        told = TaskScore(name, grade_id, earned, counted, verdict.message, section, verdict.missed)
+        told.recorded = verdict.recorded
+        result.tasks.append(told)
     return result
 
 
@@ -124,7 +128,8 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
     if tampered and task.peak_limit is not None:
         return _lost("is measured in the kernel, but this kernel was tampered with")
     if task.peak_limit is not None and (grown := answer.get("grown")) is not None and grown > task.peak_limit:
-        return _lost(f"the kernel's memory grew by {grown:,} bytes while it ran; {task.peak_limit:,} are allowed")
+        text = f"the kernel's memory grew by {grown:,} bytes while it ran; {task.peak_limit:,} are allowed"
+        return Verdict(0, text, [text], misread=True)
     expected = record["expected"][task.name]
     cases = answer.get("cases")
     if not isinstance(cases, list) or len(cases) != len(expected["right"]):

@@ -25,8 +25,12 @@ def summary(found: dict[str, Any]) -> str:
     lines += ["| task | points | |", "|---|---|---|"]
     for task in found["tasks"]:
         message = "<br>".join(printable(line, " ").translate(_SPECIAL) for line in task["message"].splitlines())
-        lines.append(f"| {task['name']} | {task['points']:g} / {task['max_points']:g} | {message} |")
+        lines.append(f"| {task['name']} | {_points(task)} | {message} |")
     return "\n".join([*lines, ""])
+
+
+def _points(task: dict[str, Any]) -> str:
+    return "–" if task["recorded"] else f"{task['points']:g} / {task['max_points']:g}"
 
 
 def notices(found: dict[str, Any]) -> str:
@@ -41,7 +45,7 @@ def main(file: str) -> None:
     with open(os.environ["GITHUB_STEP_SUMMARY"], "a", encoding="utf-8") as target:
         target.write(summary(found))
     for task in found["tasks"]:
-        print(f"{task['points']:>5g} / {task['max_points']:<4g} {task['name']}")
+        print(f"{_points(task):<12} {task['name']}")
     print(notices(found))
 
 

@@ -30,7 +30,7 @@ def as_results(result: Result, visibility: str, missing: str) -> dict[str, Any]:
 
 def _test(number: int, task: TaskScore) -> dict[str, Any]:
     lost = task.points < task.max_points
-    told = [task.message, f"Read again: {task.section}." if lost and task.message and task.section else ""]
+    told = [task.message, f"Read again: {task.section}." if task.section else ""]
     return {
         "number": str(number),
         "name": task.name,

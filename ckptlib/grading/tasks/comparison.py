@@ -13,6 +13,8 @@ from .answer_encoding import Array, Other, Raised
 Numbers = (bool, int, float)
 ATOL = 1e-6  # unless key.py says otherwise
 NOT_ANSWERED = "not answered yet"
+NOTHING = "returned None. Is a `return` missing?"
+EMPTY = "not answered"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
     if isinstance(expected, Raised):
         return f"returned {_show(got)}, but should have raised {expected.error.split(':')[0]}"
     if got is None and expected is not None:
-        return "returned None. Is a `return` missing?"
+        return NOTHING
     if isinstance(expected, dict):
         return _dicts(got, expected, tolerance)
     if isinstance(expected, list) and values_in(expected) is None:
@@ -58,7 +60,7 @@ def difference(got: Any, expected: Any, tolerance: Tolerance) -> str:
         return _numbers(got, expected, tolerance)
     if isinstance(expected, str) and isinstance(got, str):
         if expected and not got:
-            return "not answered"
+            return EMPTY
         same = got.strip().casefold() == expected.strip().casefold()
         return "" if same else f"{_show(got)} is not right" if expected else got[:300]
     same = type(got) is type(expected) and got == expected

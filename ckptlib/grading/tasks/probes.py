@@ -31,18 +31,24 @@ from .verdict import Mistake, Verdict, judge
 VISIBLE_SEED = 2016  # of the checks that everybody sees; the year of Chen et al.
 
 
-class Missed(AssertionError):
-    """The check's verdict. A notebook shows only its message, because the traceback would be ours, not the reader's."""
+class Points(float):
+    """What an answer has earned. A notebook shows "1.5 of 2 points", and nbgrader reads the number beside it."""
 
-    def _render_traceback_(self) -> list[str]:
-        return str(self).split("\n")
+    most: float
+
+    def __new__(cls, earned: float, most: float) -> Points:
+        self = super().__new__(cls, earned)
+        self.most = most
+        return self
+
+    def _repr_html_(self) -> str:
+        return f"{self:g} of {self.most:g} points"
 
 
 class Task:
     """One graded question: its probe, and (from key.py) how its answer is judged."""
 
     has_visible_answer = True  # whether visible.json holds what to expect
-    seen_right = "right on the inputs that you can see"
 
     def __init__(
         self, checks: Checks, probe: Callable, points: float, section: str, cases: int, parts: bool, names: str
@@ -97,24 +103,31 @@ class Task:
         except (Exception, SystemExit) as error:
             return encode_raised(error)
 
-    def __call__(self, *answers: Any, hidden: bool = False) -> float | None:
-        """Check the answer here and now. Returns points if it is partly right, None if right; raises if wrong.
+    def __call__(self, *answers: Any, hidden: bool = False) -> Points | None:
+        """Check the answer here and now. Prints what is wrong with it, and returns its points.
 
         hidden: on other inputs, with the key; only where the assignment's source is available.
+
+        What earns nothing is told on stderr, which nbgrader takes for a failure, and its Validate shows. An exception
+        would be the same to nbgrader, but would keep a reader from running the cells below.
         """
         if len(answers) != len(self.names):
             raise CkptError(f"check.{self.name} takes {', '.join(self.names)}: {len(answers)} were passed")
         verdict = self.checks.hidden_verdict(self, answers) if hidden else self._visible(answers)
-        if verdict.right:
-            print(f"{self.name}: {'right' if hidden else self.seen_right}.")
+        if verdict.recorded:
+            print(f"{self.name}: {verdict.message}.")
             return None
-        text = f"{self.name}: {verdict.message}"
-        if self.section:
+        where = "on other inputs" if hidden else "on the inputs that you can see"
+        if verdict.right:
+            text = f"{self.name}: right {where}."
+        elif verdict.share:
+            text = f"{self.name}: partly right {where}.\n{verdict.message}"
+        else:
+            text = f"{self.name}: {verdict.message}"
+        if self.section and verdict.misread:
             text += f"\nRead again: {self.section}."
-        if verdict.share == 0:
-            raise Missed(text)
-        print(text)
-        return round(self.points * verdict.share, 2)
+        print(text, file=sys.stdout if verdict.share else sys.stderr)
+        return Points(round(self.points * verdict.share, 2), self.points)
 
     def _visible(self, answers: tuple) -> Verdict:
         seen = self.checks.visible(self.name)
@@ -136,7 +149,6 @@ class Quiz(Task):
     """Letters. The visible check looks only at their form, because grading decides which are right."""
 
     has_visible_answer = False
-    seen_right = "recorded"
 
     def _visible(self, answers: tuple) -> Verdict:
         return _form(self.ask(answers, self.visible_seeds()), quiz.load(self.checks.folder))
@@ -159,7 +171,8 @@ def _form(got: list, items: dict[str, dict]) -> Verdict:
     if odd:
         letters = ", ".join(items[odd[0]]["choices"])
         return Verdict(0, f"{', '.join(odd)}: expected one letter of {letters}, such as {odd[0]} = 'b'")
-    return Verdict(1)
+    said = "recorded. Which letters are right is decided when it is graded, so it has no points yet"
+    return Verdict(0, said, recorded=True)
 
 
 NOT_ASKED = object()  # in a mistake of a quiz that is about a different question

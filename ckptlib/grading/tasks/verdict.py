@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .answer_encoding import Raised
-from .comparison import NOT_ANSWERED, Tolerance, difference, values_in
+from .comparison import EMPTY, NOT_ANSWERED, NOTHING, Tolerance, difference, values_in
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,17 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`share` of the points, 0 to 1; `message` says why it is not 1; `missed` names the idea for statistics."""
+    """`share` of the points, 0 to 1; `message` says why it is not 1; `missed` names the idea for statistics.
+
+    `misread`: there is an answer, and it is wrong. A section helps then, and not where nothing was answered.
+    `recorded`: whether it is right is decided later, so it has no points yet.
+    """
 
     share: float
     message: str = ""
     missed: list[str] = field(default_factory=list)
+    misread: bool = False
+    recorded: bool = False
 
     @property
     def right(self) -> bool:
@@ -42,22 +48,23 @@ def judge(
     if got and all(isinstance(case, Raised) and difference(case, None, tolerance) == NOT_ANSWERED for case in got):
         return Verdict(0, NOT_ANSWERED, [NOT_ANSWERED])  # said once, not of every part
     if not parts:
-        message = _explain(got, expected, mistakes, tolerance)
-        return Verdict(0 if message else 1, message, [message] if message else [])
+        message, misread = _explain(got, expected, mistakes, tolerance)
+        return Verdict(0 if message else 1, message, [message] if message else [], misread)
     keys = list(expected[0])
-    missed = {}
+    missed, misread = {}, False
     for key in keys:
         pick = [Mistake(m.message, [_part(case, key) for case in m.cases]) for m in mistakes]
         if any(isinstance(case, dict) and key not in case for case in got):
             message = "missing in the dict"
         else:
-            message = _explain([_part(c, key) for c in got], [c[key] for c in expected], pick, tolerance)
+            message, wrong = _explain([_part(c, key) for c in got], [c[key] for c in expected], pick, tolerance)
+            misread = misread or wrong
         if message:
             missed[key] = message
     share = 1 - len(missed) / len(keys)
     if missed and _only_constants_right(expected, keys, missed):
         share = 0
-    return Verdict(share, _listed(missed), list(missed.values()))
+    return Verdict(share, _listed(missed), list(missed.values()), misread)
 
 
 def _only_constants_right(expected: Sequence[Any], keys: list[str], missed: dict[str, str]) -> bool:
@@ -80,14 +87,18 @@ def _part(case: Any, key: str) -> Any:
     return case  # raised, or no dict at all: every part says so
 
 
-def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mistake], tolerance: Tolerance) -> str:
+def _explain(
+    got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mistake], tolerance: Tolerance
+) -> tuple[str, bool]:
     """ "" if every case is right; otherwise the known mistake that fits best, or what differs in the first case.
 
     A mistake that fits in fewer than half of the wrong cases fits by chance, so its message would be wrong.
+    The second value says whether there is an answer that is wrong. An error that no known mistake has says nothing
+    about what was understood, and None is no answer.
     """
     wrong = [i for i, (g, e) in enumerate(zip(got, expected, strict=True)) if difference(g, e, tolerance)]
     if not wrong:
-        return ""
+        return "", False
     best, most = "", 0
     for mistake in mistakes:
         told = [i for i in wrong if not _nothing(mistake.cases[i])]
@@ -95,16 +106,17 @@ def _explain(got: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mis
         if fits > most and 2 * fits >= len(wrong):
             best, most = mistake.message, fits
     if best:
-        return best
+        return best, True
     first = wrong[0]
     text = difference(got[first], expected[first], tolerance)
+    misread = not isinstance(got[first], Raised) and not text.endswith((EMPTY, NOTHING))
     typed = _is_data(got[first]) and _constant(got) and not _constant(expected)
     if len(got) > 1 and len(wrong) == len(got) and typed:
         text += ". The answer is the same for different inputs. Is one of them not used, or was a number typed in "
         text += "where it should be computed?"
     if len(wrong) < len(got):
         text += f" (in {len(wrong)} of {len(got)} cases; the others are right)"
-    return text
+    return text, misread
 
 
 def _is_data(case: Any) -> bool:

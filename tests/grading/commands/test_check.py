@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from answers import ROOT
 from small_course import HALF, NAME, RIGHT, SQUARE, make, notebook
 
 from ckptlib.cli import main
@@ -59,6 +60,24 @@ def test_without_the_source_the_visible_checks_speak(check, tmp_path):
     assert code == 1 and out.startswith("Only the visible checks were run: the source of")
     assert "0 / 3    double" in out and "that is the square" in out and "1 / 2    both" in out
     assert reader_progress.seen() == {}
+
+
+@pytest.mark.slow
+def test_a_quiz_has_no_points_where_nobody_knows_the_right_letters(check, tmp_path):
+    name = "01_activation_memory"
+    mine = tmp_path / "week_1"  # a name that the book does not know
+    shutil.copytree(ROOT / "exercises" / name, mine)
+    released = (mine / f"{name}.ipynb").read_text()
+    seen = ("abca", "– quiz recorded. Which letters are right", 9), ("abcz", "0 / 1 quiz q4:", 10)
+    for letters, said, total in seen:
+        answers = ", ".join(f'\\"{letter}\\"' for letter in letters)
+        changed = released.replace("q1 = q2 = q3 = q4 = None", f"q1, q2, q3, q4 = {answers}")
+        (mine / f"{name}.ipynb").write_text(changed.replace("raise NotImplementedError()", "pass", 1))
+        code, out = check(mine)
+        assert code == 1 and said in " ".join(out.split()) and out.rstrip().endswith(f"0 / {total}")
+        assert "not answered yet" in out and "Read again" not in out
+        _, shown = check(mine, "--json")
+        assert json.loads(shown)["tasks"][-1]["recorded"] == (total == 9)
 
 
 def test_nothing_to_check(tmp_path, capsys):

@@ -42,7 +42,7 @@ def test_a_known_mistake_is_named(toy, record):
 @pytest.mark.parametrize(
     "answer",
     [
-        {"reason": "took too long on other inputs and was stopped"},
+        {"reason": "took too long and was stopped"},
         {"missing": ["double"]},
         {"missing": [{}, None, 10**30]},
         {"cases": []},
@@ -135,8 +135,12 @@ def test_what_a_cell_raised_is_cut(toy, record):
     assert "stopped with ValueError: x y" in message and len(message) < 300
 
 
-def test_nobody_is_told_to_read_again_because_of_a_file(toy, record):
-    record["answers"]["double"] = {"missing": ["double"]}
-    assert [task.section for task in score(toy, "ada", record).tasks] == ["1.1", "1.2"]
+def test_nobody_is_told_to_read_again_who_read_nothing_wrongly(toy, record):
+    """`double` is wrong. `both` was right, then it is not defined, and then it takes too long."""
+    record["answers"]["double"] = {"cases": [1, 2]}
+    assert [task.section for task in score(toy, "ada", record).tasks] == ["1.1", ""]
+    for answer in ({"missing": ["both"]}, {"reason": "took too long and was stopped"}):
+        record["answers"]["both"] = answer
+        assert [task.section for task in score(toy, "ada", record).tasks] == ["1.1", ""]
     found = without_record(toy, "ada", "'01_toy.ipynb' is not a notebook: it is empty")
     assert [task.section for task in found.tasks] == ["", ""]

@@ -6,6 +6,7 @@ import nbformat
 import pytest
 import torch
 from answers import ROOT
+from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 
 from ckptlib import CkptError
@@ -14,7 +15,6 @@ from ckptlib.grading.assignment.visible_answers import visible
 from ckptlib.grading.run import kernel_answers
 from ckptlib.grading.run.kernel_answers import load_tasks, sample
 from ckptlib.grading.tasks.inputs import Given
-from ckptlib.grading.tasks.probes import Missed
 
 TASKS = """
 from ckptlib.grading import Checks
@@ -93,36 +93,59 @@ def check(course):
 
 
 def test_the_readers_check_tells_right_from_wrong(check, capsys):
-    assert check.double(lambda x: x + x) is None
-    assert "right on the inputs that you can see" in capsys.readouterr().out
-    with pytest.raises(Missed, match=r"double: That is the square\.\nRead again: 9\.1\."):
-        check.double(lambda x: x**2)
-    with pytest.raises(Missed, match="raised ZeroDivisionError"):
-        check.double(lambda x: 1 / 0)
+    assert check.double(lambda x: x + x) == 2
+    assert capsys.readouterr() == ("double: right on the inputs that you can see.\n", "")
+    assert check.double(lambda x: x**2) == 0
+    assert capsys.readouterr() == ("", "double: That is the square.\nRead again: 9.1.\n")
 
 
-def test_a_partly_right_answer_returns_its_points_as_nbgrader_reads_them(check, capsys):
-    assert check.table(lambda what, n: n) == 2.0
-    assert "square" in capsys.readouterr().out
+def test_a_section_is_named_only_where_something_was_read_wrongly(check, capsys):
+    def blank(*given):
+        raise NotImplementedError
+
+    for answer, said in {
+        (lambda x: 1 / 0): "double: raised ZeroDivisionError: division by zero",
+        (lambda x: None): "double: returned None. Is a `return` missing?",
+        blank: "double: not answered yet",
+    }.items():
+        assert check.double(answer) == 0
+        assert capsys.readouterr() == ("", f"{said}\n")
+    check.double(lambda x: 3 * x)
+    assert "Read again: 9.1." in capsys.readouterr().err
+
+
+def test_a_notebook_shows_one_form_of_points_and_nbgrader_reads_them(check, capsys):
+    """Whether nothing, something or everything is right. nbgrader reads text/plain, and stderr means failure."""
+    formatter = DisplayFormatter()
+    for answer, earned, failed in (
+        (lambda what, n: n, 2, False),
+        (lambda what, n: 0, 0, True),
+        (lambda what, n: n if what == "n" else n * n, 4, False),
+    ):
+        shown, _ = formatter.format(check.table(answer))
+        assert shown["text/html"] == f"{earned} of 4 points" and float(shown["text/plain"]) == earned
+        said = capsys.readouterr()
+        assert bool(said.err) == failed and (said.out + said.err).startswith("table: ")
+    assert check.table(lambda what, n: n) == 2
+    assert "table: partly right on the inputs that you can see.\n" in capsys.readouterr().out
 
 
 def test_hidden_checks_use_other_inputs_and_the_key(check):
     seen = [Given(seed).integer(1, 1000) for seed in check.double.visible_seeds()]
     cheat = lambda x: 2 * x if x in seen else 0  # noqa: E731
-    assert check.double(cheat) is None
-    with pytest.raises(Missed):
-        check.double(cheat, hidden=True)
-    assert check.double(lambda x: 2 * x, hidden=True) is None
+    assert check.double(cheat) == 2
+    assert check.double(cheat, hidden=True) == 0
+    assert check.double(lambda x: 2 * x, hidden=True) == 2
 
 
 def test_the_quiz_is_recorded_but_not_judged_in_sight(check, capsys):
     assert check.quiz("b") is None
     assert "recorded" in capsys.readouterr().out
-    with pytest.raises(Missed, match="expected one letter"):
-        check.quiz(None)
-    with pytest.raises(Missed, match="Think again"):
-        check.quiz("b", hidden=True)
-    assert check.quiz(" A ", hidden=True) is None
+    assert check.quiz(None) == 0
+    assert "expected one letter" in capsys.readouterr().err
+    assert check.quiz("b", hidden=True) == 0
+    assert "Think again" in capsys.readouterr().err
+    assert check.quiz(" A ", hidden=True) == 1
 
 
 def test_hidden_checks_need_the_source(check, course):
@@ -188,9 +211,8 @@ def test_a_course_may_ask_what_no_student_has_seen(course, check):
     assert visible(after) == visible(before) and "hidden.py" not in after.released_files
     assert after.digest != before.digest
     mend = lambda x: 2 * abs(x)  # noqa: E731 - right on everything that a student can see
-    assert check.double(mend) is None
-    with pytest.raises(Missed):
-        check.double(mend, hidden=True)
+    assert check.double(mend) == 2
+    assert check.double(mend, hidden=True) == 0
     answered = load_tasks(after.tasks_py)["double"].ask((mend,), [5])
     assert answered != after.right("double", [5]) and load_tasks(before.tasks_py)["double"].ask(
         (mend,), [5]
