@@ -49,7 +49,7 @@ book: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(RUN) -m ckptlib.book.runner $$(ls book/[0-9][0-9]_*.ipynb | grep -v /00_) book/claims.ipynb
 
 exercises: $(INSTALLED)
-	$(RUN) -m ckptlib.grading.authoring.release
+	$(RUN) -m ckptlib.grading.authoring.make_release
 
 classroom: $(INSTALLED)
 	$(RUN) tests/classroom.py $(ARGS)

@@ -104,7 +104,7 @@ def plan(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
 
     def run(args: argparse.Namespace) -> int:
-        from ckptlib.commands.plan_chain import plan_command
+        from ckptlib.commands.plan import plan_command
 
         if args.device.startswith("phantom"):
             from ckptlib.cuda.phantom.launch import become, card_of, running

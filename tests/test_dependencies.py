@@ -24,7 +24,7 @@ ROOMS = {
     "ckptlib.figures.explorers": {"book"},
     "ckptlib.grading": {"grading"},
     "ckptlib.grading.tasks.quiz": {"book"},
-    "ckptlib.grading.many.executors": {"grading", "cluster"},
+    "ckptlib.grading.whole_class.executors": {"grading", "cluster"},
 }
 # Declared because they are run, and imported nowhere: the page that tells a reader to run them, and how.
 PROGRAMS = {"dask": ("INSTRUCTORS.md", "\ndask worker ")}

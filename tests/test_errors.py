@@ -14,7 +14,7 @@ PACKAGE = Path(ck.__file__).parent
 # Where the library raises a plain TypeError or ValueError, and why.
 PLAIN = {
     "recompute/checkpoint.py": "as torch.utils.checkpoint does for the same mistake",
-    "grading/sandbox/protocol.py": "between two processes of grading: it concerns one submission, not the caller",
+    "grading/sandbox/warm_process_protocol.py": "between two processes of grading: it concerns one submission",
     "grading/tasks/answer_encoding.py": "caught in the same function, which then says whose data it is",
 }
 

@@ -23,8 +23,8 @@ ROOMS = (
 )
 # The same within grading, in the order in which a submission passes through.
 GRADING = (
-    *("tasks", "assignment", "notebooks", "sandbox", "run", "safe", "one", "feedback", "gradebook", "many", "reports"),
-    *("authoring", "commands", "cli"),
+    *("tasks", "assignment", "notebooks", "sandbox", "run", "safe_outputs", "one_submission", "feedback", "gradebook"),
+    *("whole_class", "reports", "authoring", "commands", "cli"),
 )
 
 

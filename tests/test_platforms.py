@@ -51,8 +51,8 @@ def there(request, tmp_path_factory):
 LINUX = [
     f"grading/sandbox/{name}.py"
     for name in (
-        *("file_system", "isolation", "kernel_process", "linux_calls", "other_user", "protocol", "sandbox", "seccomp"),
-        "warm_process",
+        *("file_system", "isolation", "kernel_process", "linux_calls", "other_user", "sandbox", "seccomp"),
+        *("warm_process", "warm_process_protocol"),
     )
 ]
 # The others use what a platform lacks in one branch of two, and the tests below take the other branch.
@@ -60,10 +60,10 @@ BRANCHES = {
     "grading/commands/grade.py": {"os.sched_getaffinity"},
     "book/lab.py": {"os.geteuid"},
     "grading/sandbox/limits.py": {"resource"},
-    "grading/sandbox/unconfined.py": {"os.killpg", "signal.SIGKILL"},
+    "grading/sandbox/without_isolation.py": {"os.killpg", "signal.SIGKILL"},
     "grading/sandbox/sockets.py": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW", "socket.AF_UNIX"},
     "grading/run/zmtp.py": {"socket.AF_UNIX"},
-    "grading/run/listener.py": {"select.poll", "select.POLLIN", "select.POLLOUT"},
+    "grading/run/message_collector.py": {"select.poll", "select.POLLIN", "select.POLLOUT"},
     "grading/sandbox/usage_watchdog.py": {"os.sysconf"},
     "grading/notebooks/submitted_files.py": {"os.O_DIRECTORY", "os.O_NOFOLLOW", "os.O_NONBLOCK"},
     "grading/gradebook/journal.py": {"fcntl", "msvcrt"},
@@ -247,8 +247,8 @@ def test_the_start_page_is_written_and_checks(there, tmp_path):
 CELLS = """
 import json, os
 from ckptlib.grading.sandbox.limits import Limits
-from ckptlib.grading.sandbox.unconfined import Unconfined
-from ckptlib.grading.run.run import Cell, run
+from ckptlib.grading.sandbox.without_isolation import Unconfined
+from ckptlib.grading.run.run_submission import Cell, run
 
 cells = {
     "work": "import os, sys; print(sorted(os.listdir('.')), 'CANVAS_TOKEN' in os.environ)",
@@ -278,14 +278,14 @@ def test_limits_hold_where_there_is_nothing_else(there):
 
 @pytest.mark.slow
 def test_a_kernel_does_not_outlive_whoever_started_it(there):
-    code = "import time\nfrom ckptlib.grading.sandbox.unconfined import Unconfined\n"
+    code = "import time\nfrom ckptlib.grading.sandbox.without_isolation import Unconfined\n"
     code += "from ckptlib.grading.sandbox.limits import Limits\n"
     code += "print(Unconfined('test').kernel(Limits()).pid, flush=True)\ntime.sleep(600)"
     worker = subprocess.Popen(
         [sys.executable, "-c", code], env=there.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     kernel = psutil.Process(int(worker.stdout.readline()))
-    assert "ckptlib.grading.sandbox.unconfined" in kernel.cmdline()
+    assert "ckptlib.grading.sandbox.without_isolation" in kernel.cmdline()
     worker.kill()
     worker.communicate()
     psutil.wait_procs([kernel], timeout=60)

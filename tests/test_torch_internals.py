@@ -21,7 +21,7 @@ TREES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for p
 ELSEWHERE = {name: tree for name, tree in TREES.items() if name != HOME.name}
 
 # These may name private modules in text: the first is told what to import early, the others tell readers what to type.
-MAY_NAME = ("grading/sandbox/preload.py", "recompute/determinism.py", "recompute/pitfalls.py")
+MAY_NAME = ("grading/sandbox/preloaded_modules.py", "recompute/determinism.py", "recompute/pitfalls.py")
 DOTTED = re.compile(r"\btorch(?:\.\w+)*\._[a-zA-Z]\w*(?:\.\w+)*")
 OPERATOR = re.compile(r"(?:torch\.ops\.)?aten\.\w+(?:\.\w+)?")
 NOT_TORCHS = "_replace _asdict _exit _getframe _check_late_penalty".split()  # of named tuples, os, sys and nbgrader

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..grading.assignment.checkout import BOOK
+from ..grading.assignment.book_folder import BOOK
 from . import start_page  # first, because it says in one line which extra is missing
 
 # isort: split

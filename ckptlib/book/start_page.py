@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import CkptError, require
-from ..grading.assignment.checkout import BOOK
+from ..grading.assignment.book_folder import BOOK
 from ..grading.reports import reader_progress
 
 require("book", "ckptlib.book.start_page")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..remember.explain import Explanation, explain
+from ..remember.explain_snapshot import Explanation, explain
 from .measure import by_module
 from .output import save_page
 

@@ -15,7 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from ..cuda.gpus import DEFAULT, Gpu, at_release, preset
 from ..errors import CkptError
 from ..models.mlp import CHECKPOINTS, mlp_step
-from ..remember.explain import explain
+from ..remember.explain_snapshot import explain
 from ..remember.measurement import SIMULATED, Measurement, measure
 from ..tables import Table
 from ..units import mib

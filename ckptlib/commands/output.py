@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 from ..errors import CkptError
 
 if TYPE_CHECKING:
-    from ..remember.explain import Explanation
+    from ..remember.explain_snapshot import Explanation
 
 SLOW = 2  # seconds; what takes longer shows how far it has come
 
@@ -26,7 +26,7 @@ def save_plot(draw: Callable[[], Any], path: str) -> None:
 
 def save_page(found: Explanation, path: str) -> None:
     """Write the page on which a browser shows a snapshot."""
-    from ..figures.memory_page import memory_page
+    from ..figures.snapshot_page import memory_page
 
     page = memory_page(found)
     try:

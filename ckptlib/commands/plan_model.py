@@ -10,10 +10,10 @@ from itertools import groupby
 import torch
 
 from ..planning.budget_search import NoPlanFits, WholeStep
-from ..planning.costs import Costs
 from ..planning.nested_checkpoints import Calls, brackets, nested_calls
 from ..planning.plan import Plan, plan
 from ..planning.schedule import LEGEND, SAVE_INPUT, Schedule
+from ..planning.stage_costs import Costs
 from ..remember.user_models import Training
 from ..tables import Table
 from ..units import mib

@@ -3,9 +3,9 @@
 `.alt` says in words what a drawing shows, and `.figure` is matplotlib's own figure. Nothing here touches pyplot.
 """
 
-from .allocator import allocator_map
-from .bars import fit_bars, ledger_bars, saved_bars
-from .charts import bars, curves
+from .allocator_segments import allocator_map
+from .curves_and_bars import bars, curves
+from .memory_bars import fit_bars, ledger_bars, saved_bars
 from .schedules import schedule
 from .styles import Drawing, ink, style, svg
 from .timelines import compare, timeline

@@ -15,8 +15,8 @@ from . import styles
 from .styles import WIDTH, Drawing, Look, style, text_width
 
 if TYPE_CHECKING:
-    from ..planning.costs import Costs
     from ..planning.schedule import Schedule
+    from ..planning.stage_costs import Costs
 
 # Okabe and Ito's colours, each with a hatch of its own. What is saved lies behind the boxes, as long as it is saved.
 KINDS = {

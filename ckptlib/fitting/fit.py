@@ -1,8 +1,8 @@
 """Will it fit? The largest batch that a GPU can train, what its memory is used for then, and what recomputing costs.
 
 Every way to train is a schedule of the model's blocks. What the step needs by a schedule is measured on fake tensors,
-and one record tells about every batch (other_batch.py). The steps of any model are run from end to end
-(any_model.py). Named models have equal blocks, so three of them tell about all (named_model.py), in less time.
+and one such record is enough for every batch (batch_rescaling.py). The steps of a user's model are run from end to end
+(user_model_needs.py). Named models have equal blocks, so three of them are enough (named_model_needs.py): faster.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tqdm.auto import tqdm
 from ..cuda.gpus import capacity
 from ..errors import CkptError
 from ..models.configs import Config, named
-from .answers import Fit, Fits, Need
-from .any_model import AS_BUILT, WholeSteps
+from .fit_results import Fit, Fits, Need
 from .largest_batch import STRATEGIES, Question, Steps
-from .named_model import EqualBlocks
-from .transformer_runs import PRECISIONS, Setting
+from .named_model_needs import EqualBlocks
+from .transformer_step import PRECISIONS, Setting
+from .user_model_needs import AS_BUILT, WholeSteps
 
 MOST_TOKENS = 2**21  # plain attention over more would need more bytes than a float counts exactly
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..errors import CkptError
-from .answers import Fit, Need
+from .fit_results import Fit, Need
 
 STRATEGIES = ("none", "selective", "full", "planned")
 

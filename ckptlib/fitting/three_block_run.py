@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ..planning.costs import Costs
-from .other_batch import replayed
+from ..planning.stage_costs import Costs
+from .batch_rescaling import replayed
 from .peak_windows import Parts, parts, together, windows
-from .transformer_runs import RULES, Setting, simulated, update_alone
+from .transformer_step import RULES, Setting, simulated, update_alone
 
 KINDS = ("none", "selective")  # what a block that saves everything recomputes nevertheless: nothing, or its attention
 BLOCKS = 3  # of the model that is measured

@@ -7,7 +7,7 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     if name == "Checks":  # loaded when used, because it needs torch and `import ckptlib` must not wait for that
-        from .assignment.checks import Checks
+        from .assignment.instructor_checks import Checks
 
         return Checks
     raise AttributeError(f"module 'ckptlib.grading' has no attribute {name!r}")

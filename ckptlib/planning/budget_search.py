@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..cuda.allocator import CUDA_RULES, AllocatorRules
 from ..cuda.gpus import Gpu
-from ..cuda.op_choice.as_cuda import as_cuda
+from ..cuda.op_choice.cuda_dispatch import as_cuda
 from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..recompute.op_costs import Flops
@@ -24,13 +24,13 @@ from ..remember.measurement import SIMULATED, Measurement, measure
 from ..remember.user_models import Moved, Training
 from ..torch_internals import FakeTensorMode
 from .block_detection import Chain, find_chain
-from .costs import Costs
 from .known_schedules import store_all
-from .optimal import LEVELS, WORK, optimal, smallest_budget
-from .optimal_table import BudgetTable
-from .profile import profile_stages
+from .optimal_schedule import LEVELS, WORK, optimal, smallest_budget
+from .optimal_schedule_table import BudgetTable
+from .profile_stages import profile_stages
 from .schedule import Schedule
 from .scheduled_model import apply_schedule
+from .stage_costs import Costs
 
 PLANS = 64  # the most plans to choose from, because bisection measures seven of them
 OFFERS = 6  # plans that are run and shown if no budget is named

@@ -23,10 +23,10 @@ from ..remember.user_models import Training, as_module, build, call_of, own_loss
 from ..torch_internals import without_dispatch_modes
 from ..tracing.storages import tensors_in
 from .budget_search import WholeStep
-from .costs import Costs
-from .optimal import check_budget
+from .optimal_schedule import check_budget
 from .schedule import Schedule
 from .scheduled_model import ScheduledModel, apply_schedule
+from .stage_costs import Costs
 
 
 @dataclass

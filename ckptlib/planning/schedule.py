@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import NamedTuple
 
 from ..errors import CkptError
-from .costs import Costs
+from .stage_costs import Costs
 
 FORWARD, SAVE_INPUT, SAVE_ALL, RESTORE, BACKWARD = "forward", "save input", "save all", "restore", "backward"
 FORWARDS = (FORWARD, SAVE_INPUT, SAVE_ALL)

@@ -16,7 +16,7 @@ from ..cuda import real_gpu as real
 from ..cuda import snapshot as snapshots
 from ..cuda.allocator import CUDA_RULES, AllocatorRules, CachingAllocator
 from ..cuda.gpus import DEFAULT, Gpu, preset
-from ..cuda.op_choice.as_cuda import as_cuda
+from ..cuda.op_choice.cuda_dispatch import as_cuda
 from ..cuda.phantom import launch as phantom
 from ..cuda.simulate import simulate
 from ..errors import CkptError

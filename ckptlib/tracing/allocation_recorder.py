@@ -30,7 +30,7 @@ from ..torch_internals import (
 )
 from .categories import Roles
 from .events import Event, Op, Storage, TensorMeta, Trace
-from .fake_runs import (
+from .fake_tensor_differences import (
     Reals,
     is_plain_real,
     is_worth_values,

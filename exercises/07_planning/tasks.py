@@ -14,7 +14,7 @@ from ckptlib.grading import Checks
 from ckptlib.planning.budget_search import NoPlanFits
 
 check = Checks(__file__)
-profiler = import_module("ckptlib.planning.profile")
+profiler = import_module("ckptlib.planning.profile_stages")
 
 
 # ---- what the notebook uses, too ----

@@ -10,48 +10,48 @@ import json
 
 from IPython.display import display
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 def respond(request):
     asked = json.loads(request)
     data = {"cases": [{"dict": [[k, 0] for k in ("parameters", "gradients", "optimizer", "times_3", "plus", "nothing")]} for _ in asked["seeds"]]}
-    display({kernel_answers.MIME: {"nonce": asked["nonce"], "data": data}}, raw=True)
+    display({probes_in_kernel.MIME: {"nonce": asked["nonce"], "data": data}}, raw=True)
 
-kernel_answers.respond = respond
+probes_in_kernel.respond = respond
 
 # %% respond answers twice
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
-real = kernel_answers.respond
-kernel_answers.respond = lambda request: (real(request), real(request))
+real = probes_in_kernel.respond
+probes_in_kernel.respond = lambda request: (real(request), real(request))
 
 # %% respond sends verdicts instead of data
 import json
 
 from IPython.display import display
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 def respond(request):
     nonce = json.loads(request)["nonce"]
-    display({kernel_answers.MIME: {"nonce": nonce, "data": {"share": 1.0, "score": 10, "right": True, "points": 10}}}, raw=True)
+    display({probes_in_kernel.MIME: {"nonce": nonce, "data": {"share": 1.0, "score": 10, "right": True, "points": 10}}}, raw=True)
 
-kernel_answers.respond = respond
+probes_in_kernel.respond = respond
 
 # %% respond sends monsters
 import json
 
 from IPython.display import display
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 def respond(request):
     nonce, deep = json.loads(request)["nonce"], []
     for _ in range(2000):
         deep = [deep]
-    display({kernel_answers.MIME: {"nonce": nonce, "data": {"cases": [deep, {"array": "A" * 10**6, "dtype": "float32", "stored": "object", "shape": [2**62]}, 10**5000]}}}, raw=True)
+    display({probes_in_kernel.MIME: {"nonce": nonce, "data": {"cases": [deep, {"array": "A" * 10**6, "dtype": "float32", "stored": "object", "shape": [2**62]}, 10**5000]}}}, raw=True)
 
-kernel_answers.respond = respond
+probes_in_kernel.respond = respond
 
 # %% the encoder lies
 from ckptlib.grading.tasks import answer_encoding, probes
@@ -88,10 +88,10 @@ for junk in (b"", b"\x00" * 10**5, b"<IDS|MSG>", b"\xff" * 100):
         print(error)
 
 # %% the tamper check is replaced
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
-kernel_answers.sample = lambda seed: {}
-kernel_answers._sample = lambda given: {}
+probes_in_kernel.sample = lambda seed: {}
+probes_in_kernel._sample = lambda given: {}
 
 # %% execution counts and replies of the future
 kernel = get_ipython().kernel
@@ -109,14 +109,14 @@ import json
 
 from IPython.display import display
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 def respond(request):
     asked = json.loads(request)
     claimed = {"dict": [[k, 10**4000] for k in ("product", "gradient", "unequal", "python", "builtins", "grading", "saved")]}
-    display({kernel_answers.MIME: {"nonce": asked["nonce"], "data": {"cases": [claimed] * len(asked["seeds"])}}}, raw=True)
+    display({probes_in_kernel.MIME: {"nonce": asked["nonce"], "data": {"cases": [claimed] * len(asked["seeds"])}}}, raw=True)
 
-kernel_answers.respond = respond
+probes_in_kernel.respond = respond
 
 # %% numbers beyond every float
 predict_saved = saved_nbytes = largest_batch = lambda *a, **k: 10**400
@@ -128,28 +128,28 @@ import json
 
 from IPython.display import display
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 def respond(request):
     asked = json.loads(request)
     names = ["\x1b[2J\x1b[31m<script>alert(1)</script>\r\n" * 1000] * 50
-    display({kernel_answers.MIME: {"nonce": asked["nonce"], "data": {"missing": names}}}, raw=True)
+    display({probes_in_kernel.MIME: {"nonce": asked["nonce"], "data": {"missing": names}}}, raw=True)
 
-kernel_answers.respond = respond
+probes_in_kernel.respond = respond
 
 # %% what was raised fills the page
 import json
 
 from IPython.display import display
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 def respond(request):
     asked = json.loads(request)
     case = {"raised": "\x1b[2J\x1b[31m<script>alert(1)</script>\r\n" * 10000}
-    display({kernel_answers.MIME: {"nonce": asked["nonce"], "data": {"cases": [case] * len(asked["seeds"])}}}, raw=True)
+    display({probes_in_kernel.MIME: {"nonce": asked["nonce"], "data": {"cases": [case] * len(asked["seeds"])}}}, raw=True)
 
-kernel_answers.respond = respond
+probes_in_kernel.respond = respond
 
 # %% the name of a class draws on the terminal
 Evil = type("\x1b[2J\x1b]0;owned\x07\n<img src=x onerror=alert(1)>" * 50, (Exception,), {})
@@ -178,7 +178,7 @@ import json
 import threading
 import time
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 kernel = get_ipython().kernel
 
@@ -192,7 +192,7 @@ def wait():
             done.add(parent["header"]["msg_id"])
             asked = json.loads(eval(code[code.index("respond(") + 8 : code.rindex(")")]))
             data = {"cases": [{"dict": [[k, 0] for k in ("nothing", "times_3", "plus")]} for _ in asked["seeds"]]}
-            kernel.session.send(kernel.iopub_socket, "display_data", {"data": {kernel_answers.MIME: {"nonce": asked["nonce"], "data": data}}, "metadata": {}, "transient": {}}, parent=parent)
+            kernel.session.send(kernel.iopub_socket, "display_data", {"data": {probes_in_kernel.MIME: {"nonce": asked["nonce"], "data": data}}, "metadata": {}, "transient": {}}, parent=parent)
 
 threading.Thread(target=wait, daemon=True).start()
 
@@ -228,7 +228,7 @@ json.dumps = lambda *a, **k: "{}"
 # %% the tasks are loaded from the student's text
 import types
 
-from ckptlib.grading.run import kernel_answers
+from ckptlib.grading.run import probes_in_kernel
 
 def easy(source):
     class Easy:
@@ -236,7 +236,7 @@ def easy(source):
         ask = lambda self, answers, seeds: [{"dict": [["nothing", 0], ["plus", 0], ["times_3", 0]]} for _ in seeds]
     return dict.fromkeys(["predict_saved", "saved_nbytes", "ledger", "largest_batch", "audit", "quiz"], Easy())
 
-kernel_answers.load_tasks = easy
+probes_in_kernel.load_tasks = easy
 
 # %% floods of displays and their updates
 kernel = get_ipython().kernel

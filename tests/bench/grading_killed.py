@@ -2,7 +2,7 @@
 
     python tests/bench/grading_killed.py [kills]      30 unless said
 
-The same runs as in tests/grading/many/test_resume.py, more of them, from a new seed each time; the seed is printed.
+The same runs as in tests/grading/whole_class/test_resume.py, but more of them, each with a new seed, which is printed.
 """
 
 import random

@@ -21,7 +21,7 @@ from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearHiddenTests
 from rows import row
 
-from ckptlib.grading.authoring.release import release
+from ckptlib.grading.authoring.make_release import release
 from ckptlib.grading.gradebook.course_folders import Course
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 from rows import row
 
 from ckptlib.grading.run.cell_timeout import Driver
-from ckptlib.grading.run.run import Cell, Question, run
+from ckptlib.grading.run.run_submission import Cell, Question, run
 from ckptlib.grading.sandbox.limits import MIB, Limits
 from ckptlib.grading.sandbox.sandbox import Sandbox
 from ckptlib.grading.sandbox.usage_watchdog import tree

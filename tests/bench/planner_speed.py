@@ -25,14 +25,14 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint_sequential
 
 from ckptlib.planning.block_detection import find_chain
-from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, revolve, sequential, sqrt, store_all
-from ckptlib.planning.optimal import optimal
-from ckptlib.planning.optimal_table import BudgetTable
-from ckptlib.planning.profile import profile_chain
+from ckptlib.planning.optimal_schedule import optimal
+from ckptlib.planning.optimal_schedule_table import BudgetTable
+from ckptlib.planning.profile_stages import profile_chain
 from ckptlib.planning.schedule import Schedule
 from ckptlib.planning.scheduled_model import ScheduledModel
+from ckptlib.planning.stage_costs import Costs
 from ckptlib.remember.measurement import measure
 
 

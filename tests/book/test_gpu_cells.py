@@ -22,7 +22,7 @@ import torch
 
 import ckptlib as ck
 from ckptlib.cuda.gpus import at_release, preset
-from ckptlib.cuda.op_choice.as_cuda import as_cuda
+from ckptlib.cuda.op_choice.cuda_dispatch import as_cuda
 from ckptlib.cuda.phantom import launch
 
 BOOK = Path(__file__).parents[2] / "book"

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 import ckptlib as ck
 from ckptlib.cuda.snapshot import load
-from ckptlib.figures.memory_page import memory_page, page_data
+from ckptlib.figures.snapshot_page import memory_page, page_data
 from ckptlib.models.mlp import mlp_step
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from ckptlib.cli import main
-from ckptlib.planning.costs import Costs
+from ckptlib.planning.stage_costs import Costs
 
 CHAIN = {"ftime": [1, 2, 3], "btime": [2, 2, 2], "x": [4, 5, 6, 7], "xbar": [9, 9, 9]}
 

@@ -14,9 +14,9 @@ from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 import ckptlib as ck
 from ckptlib.cuda.gpus import at_release, preset
-from ckptlib.cuda.op_choice.as_cuda import as_cuda
+from ckptlib.cuda.op_choice.cuda_dispatch import as_cuda
 from ckptlib.cuda.phantom import launch
-from ckptlib.recompute.packing import gradient_error
+from ckptlib.recompute.offload_and_compress import gradient_error
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("fresh_gpu")]
 on_phantom = pytest.mark.skipif(not launch.running(), reason="needs a phantom GPU")

@@ -11,7 +11,7 @@ from torch import nn
 import ckptlib as ck
 from ckptlib.cuda.gpus import at_release, preset
 from ckptlib.models.mlp import CHECKPOINTS, MLP
-from ckptlib.remember.explain import explain
+from ckptlib.remember.explain_snapshot import explain
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("fresh_gpu")]
 

@@ -14,8 +14,8 @@ from torch import nn
 
 import ckptlib as ck
 from ckptlib.cuda.gpus import at_release, preset
-from ckptlib.cuda.op_choice.as_cuda import as_cuda
 from ckptlib.cuda.op_choice.attention_choice import Attention, backend
+from ckptlib.cuda.op_choice.cuda_dispatch import as_cuda
 
 A100 = at_release(preset("a100"), "2.13")
 MiB = 2**20

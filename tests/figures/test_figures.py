@@ -28,9 +28,9 @@ from ckptlib.fitting.fit import Fit, Fits, Need
 from ckptlib.fitting.peak_windows import PARTS
 from ckptlib.models.configs import CONFIGS
 from ckptlib.models.mlp import CHECKPOINTS, mlp_step
-from ckptlib.planning.costs import Costs
 from ckptlib.planning.known_schedules import periodic, revolve, sqrt, store_all
-from ckptlib.planning.optimal import pareto
+from ckptlib.planning.optimal_schedule import pareto
+from ckptlib.planning.stage_costs import Costs
 from ckptlib.remember.ledger import ledger
 from ckptlib.remember.saved_tensors import Saved, SavedTensors, saved_tensors
 from ckptlib.tracing.allocation_recorder import recording

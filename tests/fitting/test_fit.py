@@ -14,13 +14,13 @@ import torch.nn.functional as F
 from ckptlib.commands.fit import fit_model
 from ckptlib.cuda.gpus import at_release, capacity
 from ckptlib.errors import CkptError
+from ckptlib.fitting.batch_rescaling import batch_to_run, replayed
 from ckptlib.fitting.fit import fit, fits
 from ckptlib.fitting.largest_batch import STRATEGIES, Question
-from ckptlib.fitting.named_model import BlockChain, EqualBlocks
-from ckptlib.fitting.other_batch import batch_to_run, replayed
+from ckptlib.fitting.named_model_needs import BlockChain, EqualBlocks
 from ckptlib.fitting.peak_windows import parts
 from ckptlib.fitting.three_block_run import BLOCKS, optimizer
-from ckptlib.fitting.transformer_runs import RULES, Setting, forward_backward, simulated, training_step
+from ckptlib.fitting.transformer_step import RULES, Setting, forward_backward, simulated, training_step
 from ckptlib.models import formulas
 from ckptlib.models.configs import GPT2_XL, GPT2_XL_SWIGLU, LLAMA3_8B, Config, LlamaConfig
 from ckptlib.models.transformer import build
@@ -230,7 +230,7 @@ def test_a_step_trains(monkeypatch):
         torch.manual_seed(0)
         built = []
         monkeypatch.setattr(
-            "ckptlib.fitting.transformer_runs.build", lambda *args, built=built: built.append(build(*args)) or built[0]
+            "ckptlib.fitting.transformer_step.build", lambda *args, built=built: built.append(build(*args)) or built[0]
         )
         step = training_step(Setting(SMALL_LLAMA, 2, precision, False, A100))
         before = built[0].head.weight.detach().double().clone()

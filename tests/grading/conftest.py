@@ -5,7 +5,7 @@ from printed import text
 from small_course import NAME
 
 from ckptlib.cli import main
-from ckptlib.grading.run.run import Cell, run
+from ckptlib.grading.run.run_submission import Cell, run
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import Sandbox, use
 

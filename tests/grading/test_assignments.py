@@ -154,7 +154,7 @@ def remade(folder: Path, environment: dict[str, str] | None = None) -> list[Path
     """The files that `make exercises` on a copy of the repository would change, add or remove."""
     for name in ("solutions", "nbgrader_config.py"):
         subprocess.run(["cp", "-r", ROOT / name, folder], check=True)
-    command = [sys.executable, "-m", "ckptlib.grading.authoring.release"]
+    command = [sys.executable, "-m", "ckptlib.grading.authoring.make_release"]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True
     )

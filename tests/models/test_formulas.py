@@ -11,12 +11,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import ckptlib as ck
 from ckptlib.cuda.gpus import at_release, preset
-from ckptlib.cuda.op_choice.as_cuda import as_cuda
+from ckptlib.cuda.op_choice.cuda_dispatch import as_cuda
 from ckptlib.errors import CkptError
-from ckptlib.fitting.other_batch import replayed
+from ckptlib.fitting.batch_rescaling import replayed
 from ckptlib.fitting.peak_windows import parts, windows
 from ckptlib.fitting.three_block_run import measured_block
-from ckptlib.fitting.transformer_runs import Setting
+from ckptlib.fitting.transformer_step import Setting
 from ckptlib.models import formulas
 from ckptlib.models.configs import (
     CONFIGS,

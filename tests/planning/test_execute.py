@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ckptlib.errors import CkptError
-from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, recompute_all, revolve, sqrt, store_all
-from ckptlib.planning.optimal import optimal, smallest_budget
+from ckptlib.planning.optimal_schedule import optimal, smallest_budget
 from ckptlib.planning.schedule import Schedule
+from ckptlib.planning.stage_costs import Costs
 from ckptlib.remember.measurement import measure
 
 

@@ -15,14 +15,14 @@ from torch.utils.checkpoint import checkpoint_sequential
 from ckptlib.errors import CkptError
 from ckptlib.planning.block_detection import find_chain
 from ckptlib.planning.budget_search import NoPlanFits
-from ckptlib.planning.costs import Costs
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, recompute_all, revolve, sequential, sqrt, store_all
-from ckptlib.planning.optimal import BudgetTooSmall, optimal, pareto, smallest_budget
+from ckptlib.planning.optimal_schedule import BudgetTooSmall, optimal, pareto, smallest_budget
 from ckptlib.planning.plan import plan
-from ckptlib.planning.profile import profile_chain
+from ckptlib.planning.profile_stages import profile_chain
 from ckptlib.planning.schedule import Schedule
 from ckptlib.planning.scheduled_model import ScheduledModel
+from ckptlib.planning.stage_costs import Costs
 from ckptlib.remember.measurement import measure
 
 

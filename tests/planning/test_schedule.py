@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from ckptlib.errors import CkptError
-from ckptlib.planning.costs import Costs
 from ckptlib.planning.known_schedules import beta, extra_forwards, periodic, recompute_all, revolve, sqrt, store_all
 from ckptlib.planning.schedule import Schedule
+from ckptlib.planning.stage_costs import Costs
 
 LENGTHS = [1, 2, 3, 7, 16, 33, 64, 100]
 

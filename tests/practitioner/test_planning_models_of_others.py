@@ -14,8 +14,8 @@ from ckptlib.planning.block_detection import find_chain
 from ckptlib.planning.budget_search import NoPlanFits, WholeStep
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import store_all
-from ckptlib.planning.optimal import optimal, smallest_budget
-from ckptlib.planning.profile import profile_stages
+from ckptlib.planning.optimal_schedule import optimal, smallest_budget
+from ckptlib.planning.profile_stages import profile_stages
 from ckptlib.planning.scheduled_model import apply_schedule
 from ckptlib.remember.measurement import measure
 from ckptlib.remember.user_models import Training
@@ -149,7 +149,7 @@ def test_the_largest_batch_of_ones_own_model_fits_and_the_next_does_not():
         return run
 
     from ckptlib.cuda.gpus import capacity
-    from ckptlib.fitting.transformer_runs import RULES
+    from ckptlib.fitting.transformer_step import RULES
 
     batch, card = found["none"].batch, capacity(gpu)[1]
     options = {"fake": True, "builds": True, "gpu": card, "rules": RULES}

@@ -31,7 +31,7 @@ from ..gpus import Gpu
 from ..hidden_memory.allocations import HALVES
 from .attention_choice import Attention, attention
 from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
-from .recurrent import CELLS, Network, Weights
+from .recurrent_networks import CELLS, Network, Weights
 
 aten = torch.ops.aten
 KEY = "AutocastPrivateUse1"

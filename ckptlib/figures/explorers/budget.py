@@ -9,10 +9,10 @@ from html import escape
 
 import ipywidgets as widgets
 
-from ...planning.costs import Costs
 from ...planning.known_schedules import sequential, sqrt, store_all
-from ...planning.optimal import optimal, pareto, smallest_budget
+from ...planning.optimal_schedule import optimal, pareto, smallest_budget
 from ...planning.schedule import FORWARDS, SAVE_ALL, Schedule
+from ...planning.stage_costs import Costs
 from ...units import size
 from .. import schedules, tradeoffs
 from ..styles import Drawing

@@ -8,13 +8,13 @@ from functools import cache
 import ipywidgets as widgets
 
 from ...cuda.gpus import MEMORY
-from ...fitting.answers import Fit, Fits, percent
 from ...fitting.fit import fit
-from ...fitting.transformer_runs import PRECISIONS
+from ...fitting.fit_results import Fit, Fits, percent
+from ...fitting.transformer_step import PRECISIONS
 from ...models import formulas
 from ...models.configs import CONFIGS
 from ...units import size
-from ..bars import fit_bars
+from ..memory_bars import fit_bars
 from ..styles import Drawing
 from ._panel import look, panel
 

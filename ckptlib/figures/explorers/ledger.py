@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from ..bars import ledger_bars
+from ..memory_bars import ledger_bars
 from ..styles import Drawing
 from ._panel import look, panel
 

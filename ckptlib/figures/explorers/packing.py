@@ -12,7 +12,7 @@ import ipywidgets as widgets
 import torch
 from torch import nn
 
-from ...recompute.packing import Packing, compress, gradient_error, offload
+from ...recompute.offload_and_compress import Packing, compress, gradient_error, offload
 from ...units import KiB, size
 from .. import styles
 from ..styles import LOOKS, WIDTH, Drawing

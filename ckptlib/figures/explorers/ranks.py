@@ -10,7 +10,7 @@ from ...errors import CkptError
 from ...models.configs import CONFIGS, Config
 from ...models.formulas import STRATEGIES, activation_nbytes, layer_nbytes
 from ...units import GiB, size
-from ..bars import ledger_bars
+from ..memory_bars import ledger_bars
 from ..styles import Drawing
 from ._panel import look, panel
 

@@ -16,7 +16,7 @@ from ...errors import CkptError
 from ..tasks.comparison import Tolerance
 from ..tasks.probes import Quiz, Task
 from ..tasks.quiz import read as read_quiz
-from .author_code import known_as_tasks, load_tasks, run_file
+from .author_errors import known_as_tasks, load_tasks, run_file
 from .released_files import PRIVATE, ignore_patterns, may_be_released, released_by_nbgrader, texts_of
 
 

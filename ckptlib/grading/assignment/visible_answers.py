@@ -13,7 +13,7 @@ from ..tasks.answer_encoding import decode
 from ..tasks.comparison import Tolerance, close
 from ..tasks.probes import VISIBLE_SEED, Task
 from .assignment import Assignment
-from .author_code import slips_in
+from .author_errors import slips_in
 
 DRAWS = 3  # of other inputs, for a mistake that is right on those that everybody sees
 

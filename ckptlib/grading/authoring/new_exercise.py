@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from ...errors import CkptError
 from ..gradebook.course_folders import Course
-from .release import WOULD_RELEASE
+from .make_release import WOULD_RELEASE
 
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "course"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import CkptError
-from ..assignment.checkout import BOOK
+from ..assignment.book_folder import BOOK
 from ..notebooks import submitted_files
 from ..reports import reader_progress
 from ..run.machine_trouble import MachineTrouble, patiently
@@ -22,7 +22,7 @@ from .grade import skip_grammars
 
 if TYPE_CHECKING:
     from ..assignment.assignment import Assignment, Released
-    from ..one.scoring import Result
+    from ..one_submission.scoring import Result
     from ..tasks.probes import Task
 
 WIDTH = 100
@@ -34,7 +34,7 @@ def check_path(args: argparse.Namespace) -> tuple[str, int]:
     folder, files = _exercise(Path(args.path))
     with ThreadPoolExecutor(1) as starting:
         warm = starting.submit(sandbox.default, own_work=True)  # it imports torch, and so do we: at the same time
-        from ..authoring.release import examined
+        from ..authoring.make_release import examined
 
         try:
             source: Assignment | None = _source(folder)
@@ -91,8 +91,8 @@ def _source(folder: Path) -> Assignment:
 
 def _visible(files: dict[str, bytes]) -> Result:
     """The result on the inputs that everybody sees, for which the release is enough."""
-    from ..one.scoring import Result
-    from ..one.tasks_without_source import released
+    from ..one_submission.scoring import Result
+    from ..one_submission.tasks_without_source import released
 
     try:
         assignment = released(files)
@@ -103,8 +103,8 @@ def _visible(files: dict[str, bytes]) -> Result:
 
 def _result(assignment: Released, files: dict[str, bytes], draw: Callable[[Task], list[int]]) -> Result:
     """The result that `ckptlib grade` gives these files. draw: returns the seeds for a task."""
-    from ..one.grade_one import examine
-    from ..one.scoring import score
+    from ..one_submission.grade_one import examine
+    from ..one_submission.scoring import score
 
     seeds = {name: draw(assignment.tasks[name]) for name in assignment.graded.values()}
     try:

@@ -11,13 +11,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ...errors import CkptError
-from ..many.executors import Cluster, Pool
 from ..notebooks.cell_text import printable
+from ..whole_class.executors import Cluster, Pool
 
 if TYPE_CHECKING:
     from ..assignment.assignment import Assignment
     from ..gradebook.course_folders import Course
-    from ..one.scoring import Result
+    from ..one_submission.scoring import Result
 
 REASON = 100  # characters of a reason in the table; JSON and the feedback have all of it
 
@@ -91,8 +91,8 @@ def _grade(
     from tqdm import tqdm
 
     from ..gradebook.gradebook import OneGradebook
-    from ..many.autograde import VerdictAutograde
-    from ..many.grade_class import Coordinator
+    from ..whole_class.grade_class import Coordinator
+    from ..whole_class.nbgrader_autograde import VerdictAutograde
 
     tqdm.monitor_interval = 0  # its thread would be alive when workers are forked
     with tqdm(total=len(students), desc=assignment.name, unit="submission", file=sys.stderr) as bar:

@@ -26,7 +26,7 @@ LIMITS = Limits(cell_seconds=60.0, wall_seconds=360.0, cpu_seconds=300)
 
 def gradescope(args: argparse.Namespace) -> str:
     """args: assignment, course, visibility, output. Returns what to print."""
-    from ..authoring.autograder import autograder
+    from ..authoring.gradescope_autograder import autograder
     from ..gradebook.course_folders import Course
 
     name = args.assignment.rstrip("/")
@@ -51,10 +51,10 @@ def run(root: Path) -> str:
     is not a grade, and an instructor can run it again.
     """
     from ..assignment.assignment import Assignment
-    from ..authoring.autograder import FILES, SETTINGS
+    from ..authoring.gradescope_autograder import FILES, SETTINGS
     from ..notebooks import submitted_files
-    from ..one.grade_one import examine
-    from ..one.scoring import NOT_ISOLATED, score
+    from ..one_submission.grade_one import examine
+    from ..one_submission.scoring import NOT_ISOLATED, score
     from ..reports.gradescope_results import as_results
     from ..sandbox import sandbox
     from ..tasks.inputs import secret_seed

@@ -35,7 +35,7 @@ def release(args: argparse.Namespace) -> str:
     """args: assignment, course. Returns what to print."""
     import torch
 
-    from ..authoring.release import release
+    from ..authoring.make_release import release
     from ..gradebook.course_folders import Course
 
     course, name = Course(args.course), args.assignment.rstrip("/")  # Tab adds a slash
@@ -49,7 +49,7 @@ def release(args: argparse.Namespace) -> str:
 
 def github(args: argparse.Namespace) -> str:
     """args: assignment, course, output. Returns what to print."""
-    from ..authoring.student_repository import student_repository
+    from ..authoring.github_repository import student_repository
     from ..gradebook.course_folders import Course
 
     course, name = Course(args.course), args.assignment.rstrip("/")

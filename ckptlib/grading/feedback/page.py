@@ -17,8 +17,8 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 from nbconvert.filters.ansi import ansi2html, strip_ansi
 
-from ..one.scoring import Result, TaskScore
-from ..safe import sanitise
+from ..one_submission.scoring import Result, TaskScore
+from ..safe_outputs import sanitise
 from . import text_html
 
 PAGE_ROOM = 30 * 2**20  # bytes of outputs on one page

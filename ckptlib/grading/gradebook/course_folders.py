@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import CkptError
 from ..assignment.assignment import Assignment
-from ..assignment.checkout import BOOK
+from ..assignment.book_folder import BOOK
 from ..sandbox.limits import Limits
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from .cell_matching import Match, match
 from .cell_text import defined, squash, without_colab, words
 from .file_formats import Cell
-from .matching import Match, match
 from .notebook_choice import Candidate, Submitted, quoted, read_submission
 from .release_cells import Release
 

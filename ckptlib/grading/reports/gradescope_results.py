@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..one.scoring import Result, TaskScore
+from ..one_submission.scoring import Result, TaskScore
 
 
 def as_results(result: Result, visibility: str, missing: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from ..assignment.checkout import BOOK
+from ..assignment.book_folder import BOOK
 
 
 def _file() -> Path:

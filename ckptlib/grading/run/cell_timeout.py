@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from ..sandbox.kernel_process import KernelProcess
 from ..sandbox.limits import Limits
-from ..sandbox.unconfined import UnconfinedProcess
 from ..sandbox.usage_watchdog import PERIOD, Watchdog
-from .listener import Listener
+from ..sandbox.without_isolation import UnconfinedProcess
+from .message_collector import Listener
 
 _GRACE = 2.0  # seconds from the interrupt to the kill
 _LATE = 2.0  # seconds for the rest of the output after the reply

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 from ..sandbox.limits import Limits
-from .messages import Message
+from .message_validation import Message
 
 _KINDS = ("stream", "display_data", "execute_result", "error", "update_display_data", "clear_output")
 _JSON = re.compile(r"application/(.*\+)?json", re.DOTALL)  # the mime types whose data need not be text

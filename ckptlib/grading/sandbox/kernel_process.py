@@ -10,7 +10,7 @@ import signal
 import socket
 from pathlib import Path
 
-from . import protocol
+from . import warm_process_protocol
 
 _SETUP_SECONDS = 60.0  # it takes milliseconds: after this the machine is in trouble
 
@@ -31,7 +31,7 @@ class KernelProcess:
             self.pid = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
 
     def _next(self) -> tuple[dict, list[int]]:
-        received = protocol.receive(self._connection)
+        received = warm_process_protocol.receive(self._connection)
         if received is None:
             raise ConnectionError("the warm process closed the connection: was it killed?")
         if "failed" in received[0]:
@@ -60,7 +60,7 @@ class KernelProcess:
         if self.exit is None:
             self._connection.settimeout(seconds)
             with contextlib.suppress(TimeoutError, OSError, EOFError):
-                received = protocol.receive(self._connection)
+                received = warm_process_protocol.receive(self._connection)
                 self.exit = received[0] if received else {"exit": -signal.SIGKILL}
         return self.exit
 

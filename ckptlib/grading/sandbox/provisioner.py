@@ -18,8 +18,8 @@ from .kernel_process import KernelProcess
 from .limits import Limits
 from .sandbox import Sandbox, default
 from .sockets import CHANNELS
-from .unconfined import Unconfined, UnconfinedProcess
 from .usage_watchdog import PERIOD, Watchdog
+from .without_isolation import Unconfined, UnconfinedProcess
 
 _KILLED = 9  # the number of SIGKILL, a name that Windows does not know
 

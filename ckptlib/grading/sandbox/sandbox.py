@@ -24,12 +24,12 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
 
-from . import file_system, protocol
+from . import file_system, warm_process_protocol
 from .kernel_process import KernelProcess
 from .limits import Limits
-from .preload import LATER
+from .preloaded_modules import LATER
 from .sockets import CHANNELS, connection_info, listen, open_listener, own_folder
-from .unconfined import Unconfined
+from .without_isolation import Unconfined
 
 _START_SECONDS = 120.0
 AS_ROOT = "CKPTLIB_UNCONFINED_AS_ROOT"
@@ -93,7 +93,7 @@ class Sandbox:
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.connect(self.address)
-            protocol.send(connection, request, tuple(s.fileno() for s in listeners.values()))
+            warm_process_protocol.send(connection, request, tuple(s.fileno() for s in listeners.values()))
             return KernelProcess(connection, sockets, connection_info(f"{sockets}/s", key))
         except BaseException:
             connection.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .kernel_process import KernelProcess
 from .limits import Limits
-from .unconfined import UnconfinedProcess
+from .without_isolation import UnconfinedProcess
 
 PERIOD = 0.025
 _BETWEEN_LOOKS = PERIOD if sys.platform.startswith("linux") else 4 * PERIOD  # psutil asks for all processes there are

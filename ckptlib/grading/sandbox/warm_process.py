@@ -20,10 +20,10 @@ import socket
 import sys
 import traceback
 
-from . import file_system, isolation, kernel_start, protocol
+from . import file_system, isolation, kernel_start, warm_process_protocol
 from . import linux_calls as linux
 from .limits import Limits, data_nbytes
-from .preload import LATER, PRELOAD, preload
+from .preloaded_modules import LATER, PRELOAD, preload
 
 
 def own_rights_only(uid: int | None) -> None:
@@ -73,7 +73,7 @@ def _keep(connection: socket.socket, ask: int) -> None:
     try:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        received = protocol.receive(connection)
+        received = warm_process_protocol.receive(connection)
         if received is not None:
             if received[0]["later"]:
                 os.write(ask, b"1")
@@ -82,7 +82,7 @@ def _keep(connection: socket.socket, ask: int) -> None:
             status = 0
     except BaseException:  # the worker is told, whatever it is
         with contextlib.suppress(Exception):
-            protocol.send(connection, {"failed": traceback.format_exc()})
+            warm_process_protocol.send(connection, {"failed": traceback.format_exc()})
     finally:
         os._exit(status)
 
@@ -100,10 +100,10 @@ def _keep_kernel(connection: socket.socket, request: dict, fds: list[int]) -> No
     for fd in fds:
         os.close(fd)
     pidfd = os.pidfd_open(pid)
-    protocol.send(connection, {"started": pid}, (pidfd,))
+    warm_process_protocol.send(connection, {"started": pid}, (pidfd,))
     with open(trouble, encoding="utf-8") as file:
         failed = file.read()  # ends when the kernel has settled in
-    protocol.send(connection, {"failed": failed} if failed else {"settled": True})
+    warm_process_protocol.send(connection, {"failed": failed} if failed else {"settled": True})
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     poll.register(connection, select.POLLIN)
@@ -113,7 +113,7 @@ def _keep_kernel(connection: socket.socket, request: dict, fds: list[int]) -> No
     _, status, usage = os.wait4(pid, 0)
     with contextlib.suppress(OSError):
         code = os.waitstatus_to_exitcode(status)
-        protocol.send(
+        warm_process_protocol.send(
             connection, {"exit": code, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss * 1024}
         )
 

@@ -238,7 +238,7 @@ class Checks:
             raise AttributeError(f"there is no task {name!r} here, only {', '.join(self.tasks)}") from None
 
     def hidden_verdict(self, task: Task, answers: tuple) -> Verdict:
-        """On secret inputs, with the key, which only an assignment has. See `ckptlib.grading.assignment.checks`."""
+        """The verdict on secret inputs. It needs the key: see `ckptlib.grading.assignment.instructor_checks`."""
         raise CkptError("hidden checks need `from ckptlib.grading import Checks` in tasks.py")
 
     def visible(self, task: str) -> dict:

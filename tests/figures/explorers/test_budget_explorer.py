@@ -15,7 +15,7 @@ from ckptlib.figures.explorers.budget import (
     planned,
     schedule_figure,
 )
-from ckptlib.planning.optimal import BudgetTooSmall, optimal
+from ckptlib.planning.optimal_schedule import BudgetTooSmall, optimal
 
 KIB = 1024
 UNEQUAL = ck.Costs(

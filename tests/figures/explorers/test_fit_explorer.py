@@ -7,8 +7,8 @@ import pytest
 
 from ckptlib.cuda.gpus import MEMORY
 from ckptlib.figures.explorers.fit import fit_explorer, fit_figure, in_words
-from ckptlib.fitting.answers import percent
 from ckptlib.fitting.fit import fit
+from ckptlib.fitting.fit_results import percent
 from ckptlib.models.configs import CONFIGS
 from ckptlib.models.formulas import STRATEGIES
 

@@ -11,7 +11,7 @@ from small_course import KEY, NAME, RIGHT, TASKS, make, notebook, result, submit
 from ckptlib.cli import main
 from ckptlib.errors import CkptError
 from ckptlib.grading.assignment.assignment import Assignment
-from ckptlib.grading.authoring.release import examined, release
+from ckptlib.grading.authoring.make_release import examined, release
 from ckptlib.grading.gradebook.course_folders import Course
 from ckptlib.grading.gradebook.gradebook import OneGradebook
 from ckptlib.grading.sandbox.sandbox import use
@@ -225,7 +225,7 @@ def test_no_private_file_is_released(course, capsys):
 
 
 def test_a_release_with_a_private_file_in_it_is_deleted(course, monkeypatch):
-    monkeypatch.setattr("ckptlib.grading.authoring.release._refuse", lambda names: None)
+    monkeypatch.setattr("ckptlib.grading.authoring.make_release._refuse", lambda names: None)
     configure(course, ["*.pyc"])
     with pytest.raises(CkptError, match="nbgrader released key.py: the release was deleted"):
         release(Course(course), NAME)
@@ -258,7 +258,7 @@ def test_a_file_that_is_not_for_students_is_neither_released_nor_put_into_a_kern
 
 
 def test_a_copy_that_was_released_all_the_same_is_deleted(course, monkeypatch):
-    monkeypatch.setattr("ckptlib.grading.authoring.release._refuse", lambda names: None)
+    monkeypatch.setattr("ckptlib.grading.authoring.make_release._refuse", lambda names: None)
     (source_of(course) / "old").mkdir()
     (source_of(course) / "old" / "key.py~").write_text(KEY)
     with pytest.raises(CkptError, match="nbgrader released old/key.py~: the release was deleted"):

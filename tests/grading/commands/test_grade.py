@@ -15,7 +15,7 @@ from small_course import BLANK, HALF, NAME, RIGHT, SQUARE, make, notebook, resul
 from ckptlib.cli import main
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.assignment.visible_answers import visible
-from ckptlib.grading.authoring.release import release
+from ckptlib.grading.authoring.make_release import release
 from ckptlib.grading.gradebook.course_folders import Course
 from ckptlib.grading.gradebook.gradebook import OneGradebook
 from ckptlib.grading.sandbox.sandbox import use

@@ -11,9 +11,9 @@ from small_course import BLANK, HALF, NAME, RIGHT, SQUARE, make, notebook, resul
 from ckptlib.cli import main
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.assignment.visible_answers import visible
-from ckptlib.grading.one.grade_one import examine
-from ckptlib.grading.one.scoring import score
-from ckptlib.grading.one.tasks_without_source import released
+from ckptlib.grading.one_submission.grade_one import examine
+from ckptlib.grading.one_submission.scoring import score
+from ckptlib.grading.one_submission.tasks_without_source import released
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import use
 

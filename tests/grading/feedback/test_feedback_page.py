@@ -15,7 +15,7 @@ from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.feedback import page as page_module
 from ckptlib.grading.feedback import text_html
 from ckptlib.grading.feedback.page import Pages
-from ckptlib.grading.one.scoring import Result, TaskScore, without_record
+from ckptlib.grading.one_submission.scoring import Result, TaskScore, without_record
 
 TASKS = ("saved_nbytes", "ledger", "audit")
 EVIL = (

@@ -10,10 +10,10 @@ from small_course import HALF, NAME, RIGHT, make, result
 
 from ckptlib.cli import main
 from ckptlib.grading.run import machine_trouble
-from ckptlib.grading.run import run as run_module
+from ckptlib.grading.run import run_submission as run_module
 from ckptlib.grading.run.cell_timeout import Driver
 from ckptlib.grading.run.machine_trouble import MachineTrouble
-from ckptlib.grading.run.run import Cell, Question, run
+from ckptlib.grading.run.run_submission import Cell, Question, run
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import use
 

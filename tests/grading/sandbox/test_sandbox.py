@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from printed import text
 
-from ckptlib.grading.run.run import Cell, run
+from ckptlib.grading.run.run_submission import Cell, run
 from ckptlib.grading.sandbox import sockets, usage_watchdog
 from ckptlib.grading.sandbox.limits import Limits
 
@@ -175,7 +175,7 @@ def test_the_instructors_environment_stays_outside(root, need):
     need("bubblewrap")
     code = """
     from ckptlib.grading.sandbox.limits import Limits
-    from ckptlib.grading.run.run import Cell, run
+    from ckptlib.grading.run.run_submission import Cell, run
     from ckptlib.grading.sandbox.sandbox import Sandbox
     with Sandbox.start(preload=["numpy"]) as sandbox:
         cells = [Cell("only", "import os; print(dict(os.environ)); print(open('/proc/self/environ').read())")]

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from printed import text
 
-from ckptlib.grading.run.run import Cell, run
+from ckptlib.grading.run.run_submission import Cell, run
 from ckptlib.grading.sandbox import file_system, sockets, usage_watchdog
 from ckptlib.grading.sandbox import sandbox as sandbox_module
 from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.sandbox.sandbox import Sandbox, SandboxUnavailable
-from ckptlib.grading.sandbox.unconfined import Unconfined
+from ckptlib.grading.sandbox.without_isolation import Unconfined
 
 WORKER = """
 import sys, time
@@ -39,7 +39,7 @@ time.sleep(1000)
 LEFT_TO_IMPORT = """
 import contextlib, io, json, sys
 from ckptlib.grading.assignment.assignment import Assignment
-from ckptlib.grading.sandbox.preload import LATER, PRELOAD, preload
+from ckptlib.grading.sandbox.preloaded_modules import LATER, PRELOAD, preload
 assert preload([*PRELOAD, *LATER]) == []
 left = {}
 for folder in sys.argv[1:]:

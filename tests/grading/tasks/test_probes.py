@@ -12,8 +12,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from ckptlib import CkptError
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.assignment.visible_answers import visible
-from ckptlib.grading.run import kernel_answers
-from ckptlib.grading.run.kernel_answers import load_tasks, sample
+from ckptlib.grading.run import probes_in_kernel
+from ckptlib.grading.run.probes_in_kernel import load_tasks, sample
 from ckptlib.grading.tasks.inputs import Given
 
 TASKS = """
@@ -248,24 +248,24 @@ def respond(code, monkeypatch, **names):
     shell = InteractiveShell.instance()
     shell.user_ns.update(names)
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data[kernel_answers.MIME]))
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data[probes_in_kernel.MIME]))
     exec(code, {})
     return shown[0]
 
 
 def test_a_kernel_answers_with_data_for_each_seed(monkeypatch):
-    code = kernel_answers.question("n0nce", TASKS, "double", [5, 6])
+    code = probes_in_kernel.question("n0nce", TASKS, "double", [5, 6])
     answer = respond(code, monkeypatch, double=lambda x: 2 * x)
     assert answer == {"nonce": "n0nce", "data": {"cases": [2 * Given(s).integer(1, 1000) for s in (5, 6)]}}
 
 
 def test_a_kernel_says_which_name_is_missing(monkeypatch):
-    answer = respond(kernel_answers.question("n", TASKS, "table", [5]), monkeypatch)
+    answer = respond(probes_in_kernel.question("n", TASKS, "table", [5]), monkeypatch)
     assert answer["data"] == {"missing": ["table"]}
 
 
 def test_the_tamper_check_gives_the_same_everywhere(monkeypatch):
-    answer = respond(kernel_answers.question("n", TASKS, kernel_answers.TAMPER_CHECK, [5, 6]), monkeypatch)
+    answer = respond(probes_in_kernel.question("n", TASKS, probes_in_kernel.TAMPER_CHECK, [5, 6]), monkeypatch)
     assert answer["data"]["cases"] == [sample(5), sample(6)]
     assert sample(5) != sample(6)
 

@@ -1,0 +1,214 @@
+"""What is done with one submission? It is rebuilt, run and tested, on any worker of any executor.
+
+A worker shares nothing with the coordinator. It gets the assignment with the first job that it reports that it cannot
+do without it. Its warm process is the machine's (then the job holds its address) or its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import secrets
+import threading
+from pathlib import PurePosixPath
+from typing import Any
+
+from ...errors import CkptError
+from ..assignment.assignment import Assignment, Released
+from ..notebooks.rebuild import Rebuilt, read_submission, reassemble
+from ..run.probes_in_kernel import TAMPER_CHECK, question
+from ..run.run_submission import Cell, Question, Transcript, run_and_ask_again
+from ..safe_outputs import sanitise
+from ..sandbox.limits import Limits
+from ..sandbox.sandbox import Sandbox, default
+from ..tasks.answer_size import fitted
+from .scoring import is_right
+from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE, signs_of_tampering
+
+ENGINE = 2  # changes when records of an older engine cannot be judged any more
+_MODULES = (".py", ".pyc", ".so")
+MOST_ANSWERS = 24 * 2**20  # bytes of one submission's answers
+
+_bundles: dict[str, Assignment] = {}
+_one_at_a_time = threading.Lock()  # the reference runs in this process and changes torch's state
+
+
+def pack(assignment: Assignment) -> tuple[str, dict]:
+    """The assignment as it is sent to a worker, and the digest by which the worker knows it again."""
+    bundle = {"name": assignment.name, "files": dict(sorted(assignment.files.items()))}
+    return hashlib.sha256(repr(bundle).encode()).hexdigest(), bundle
+
+
+def know(digest: str, assignment: Assignment) -> None:
+    """Called before workers are forked from this process, so that they need not be sent the assignment."""
+    _bundles[digest] = assignment
+
+
+def job(digest: str, seeds: dict[str, list[int]], files: dict[str, bytes] | None, **more: Any) -> dict:
+    """The argument of `grade_one`. Without files, it runs nothing and computes what to expect for known `answers`."""
+    payload = {"assignment": digest, "seeds": seeds, "files": files, "answers": {}}
+    return payload | {"limits": Limits(), "sandbox": None, "bundle": None} | more
+
+
+def grade_one(job: dict) -> dict:
+    """The record of one submission: its rebuilt notebook, the data that its kernel returned, and the expected data."""
+    assignment = _assignment(job["assignment"], job["bundle"])
+    if assignment is None:
+        return {"need": "bundle"}
+    if job["files"] is None:
+        return {"expected": _expected(assignment, job["seeds"], job["answers"])}
+    return examine(assignment, job["files"], job["seeds"], job["limits"], job["sandbox"])
+
+
+def examine(
+    assignment: Released,
+    files: dict[str, bytes],
+    seeds: dict[str, list[int]],
+    limits: Limits,
+    sandbox: str | None = None,
+) -> dict:
+    """Rebuild, run and test a submission: its notebook, the data that its kernel returned, and the expected data.
+
+    seeds: of each task that is tested. sandbox: the address of a warm process; by default, this process starts one.
+    """
+    record = _run(assignment, files, seeds, limits, sandbox)
+    expected = _expected(assignment, seeds, record["answers"])
+    for name, answer in record["answers"].items():
+        if len(answer.get("cases", ())) == len(expected[name]["right"]):  # an answer that is far too large is not kept
+            answer["cases"] = [fitted(*pair) for pair in zip(answer["cases"], expected[name]["right"], strict=True)]
+    return record | {"expected": expected}
+
+
+def _assignment(digest: str, bundle: dict | None) -> Assignment | None:
+    if digest not in _bundles and bundle is not None:
+        while len(_bundles) >= 4:  # a dask worker may live for a whole course
+            _bundles.pop(next(iter(_bundles)), None)
+        _bundles[digest] = Assignment(**bundle)
+    return _bundles.get(digest)
+
+
+def _expected(assignment: Released, seeds: dict[str, list[int]], answers: dict[str, dict]) -> dict[str, dict]:
+    """The reference's data; the known mistakes', which take longer, only where the answer is not right."""
+    expected = {}
+    with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()):  # the output of solutions is not part of a result
+        try:
+            for name, values in seeds.items():
+                right = assignment.right(name, values)
+                wrong = "cases" in answers.get(name, ()) and not is_right(assignment.tasks[name], answers[name], right)
+                expected[name] = {"right": right, "mistakes": assignment.known(name, values) if wrong else []}
+        except CkptError:  # it already names the place of the mistake
+            raise
+        except Exception as error:  # an error of the assignment, the same for every submission
+            raise CkptError(f"the solutions of {assignment.name} raise {type(error).__name__}: {error}") from error
+    return expected
+
+
+# ---- the student's side ---------------------------------------------------------------------------------------------
+def _run(
+    assignment: Released, files: dict[str, bytes], seeds: dict[str, list[int]], limits: Limits, address: str | None
+) -> dict:
+    rebuilt = reassemble(read_submission(files, f"{assignment.name}.ipynb"), assignment.release)
+    record: dict = {
+        "engine": ENGINE,
+        "problem": rebuilt.problem,
+        "path": rebuilt.path,
+        "notes": rebuilt.notes,
+        "answered": rebuilt.answered,
+        "notebook": rebuilt.notebook,
+        "answers": {},
+    }
+    if rebuilt.problem is not None:
+        return record
+    tamper_seeds = [secrets.randbits(48), secrets.randbits(48)]
+    asked_of = {FIRST_CHECK: (TAMPER_CHECK, tamper_seeds[:1])}
+    asked_of |= {name: (name, its_seeds) for name, its_seeds in seeds.items()}
+    asked_of[LAST_CHECK] = (TAMPER_CHECK, tamper_seeds[1:])
+    nonces = {name: secrets.token_hex(16) for name in (*asked_of, MUST_RAISE)}
+    questions = [
+        Question(name, question(nonces[name], assignment.tasks_py, probe, its_seeds), nonces[name])
+        for name, (probe, its_seeds) in asked_of.items()
+    ]
+    cells = [*_cells(rebuilt, assignment, files), Cell(MUST_RAISE, f"assert False, {nonces[MUST_RAISE]!r}")]
+    files, sandbox = _beside(assignment, rebuilt, files), Sandbox(address) if address else default()
+    seen = run_and_ask_again(cells, questions, _answer_cells(rebuilt, assignment), files, limits, sandbox)
+    with _one_at_a_time:
+        odd = signs_of_tampering(seen, nonces[MUST_RAISE], tamper_seeds)
+    return record | _record_of(seen, seeds) | {"tampering": odd}
+
+
+def _cells(rebuilt: Rebuilt, assignment: Released, files: dict[str, bytes]) -> list[Cell]:
+    """Grade cells are left out, because their result in the student's kernel decides nothing."""
+    own_modules = any(name.endswith(_MODULES) and name not in assignment.released_files for name in files)
+    # with modules of the student's own beside it, a released cell may import one of them
+    released = {} if own_modules else {cell.id: cell.source for cell in assignment.release.cells}
+    code = (cell for cell in rebuilt.notebook.cells if cell.cell_type == "code")
+    kept = (cell for cell in code if not cell.metadata.get("nbgrader", {}).get("grade"))
+    return [Cell(cell.id, cell.source, released.get(cell.id) == cell.source) for cell in kept]
+
+
+def _answer_cells(rebuilt: Rebuilt, assignment: Released) -> dict[str, str]:
+    """Cell id -> task, of the answer cells that belong to one task: they have its name."""
+    ids = (cell.metadata.get("nbgrader", {}).get("grade_id") for cell in rebuilt.notebook.cells)
+    return {name: name for name in ids if name in assignment.tasks}
+
+
+def _beside(assignment: Released, rebuilt: Rebuilt, files: dict[str, bytes]) -> dict[str, bytes]:
+    """The files in the kernel's folder: the student's, and those of the release as they were released."""
+    released = assignment.released_files
+    taken = {rebuilt.path, *released, *(folder for name in released for folder in _folders(name))}
+    own = {name: raw for name, raw in files.items() if name not in taken and not name.endswith(".ipynb")}
+    # a student's folder with the name of a released file would be in its way
+    return {name: raw for name, raw in own.items() if not released.keys() & _folders(name)} | released
+
+
+def _folders(name: str) -> set[str]:
+    return {str(parent) for parent in PurePosixPath(name).parents}
+
+
+# ---- what came back -------------------------------------------------------------------------------------------------
+def _record_of(seen: Transcript, seeds: dict[str, list[int]]) -> dict:
+    cells = {
+        name: {"status": cell["status"], "outputs": sanitise.outputs(cell["outputs"]), "seconds": cell["seconds"]}
+        for name, cell in seen["cells"].items()
+        if name != MUST_RAISE
+    }
+    answers, room = {}, MOST_ANSWERS
+    for name in seeds:
+        answers[name] = _answer(seen["questions"][name])
+        room -= len(json.dumps(answers[name]))
+        if room < 0:
+            answers[name] = {"reason": f"the answers are too large; at most {MOST_ANSWERS:,} bytes are allowed"}
+    kept = {"cells": cells, "answers": answers, "resources": seen["resources"], "sandboxed": seen["sandboxed"]}
+    return kept | {"events": seen["events"]}
+
+
+def _answer(found: dict) -> dict:
+    """{"cases": [data]} or {"missing": [names]} or {"reason": text}, and how far the kernel grew meanwhile."""
+    if found["answer"] is None:
+        return {"reason": _REASONS.get(found["reason"], f"could not be tested: {found['reason']}")}
+    data = found["answer"].get("data")
+    known = {"cases", "missing"} & set(data) if isinstance(data, dict) else set()
+    if not known or not all(isinstance(data[key], list) for key in known):
+        return {"reason": "the answer is not data"}
+    return {key: data[key] for key in known} | {"grown": found["rss_peak"] - found["rss_before"]}
+
+
+# Why a question ended. The keys come from run/cell_timeout.py, run/run_submission.py and sandbox/usage_watchdog.py.
+_REASONS = {
+    "timeout": "took too long and was stopped",
+    "memory": "needed too much memory and was stopped",
+    "cpu": "was stopped, because the notebook had used up its processor time",
+    "output": "printed too much and was stopped. Is there a print left in a loop?",
+    "processes": "started too many processes and was stopped",
+    "sockets": "opened too many connections and was stopped",
+    "died": "ended the kernel when it was tested",
+    "closed": "closed the kernel's connection, so that it could not answer",
+    "garbage": "could not be tested, because the kernel sent malformed messages. Does a cell use its sockets?",
+    "wall time": "was not tested, because the notebook had used up its time",
+    "error": "could not be tested, because the kernel raised an error that does not come from the answer",
+    "no answer": "could not be tested, because the kernel did not answer",
+    "several answers": "was not counted, because the kernel gave several answers to one question",
+    "a forged answer": "was not counted, because the kernel's answer does not belong to the question",
+}
