@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 from ckptlib.errors import CkptError
 from ckptlib.grading import cli as grading
-from ckptlib.grading.cli import Command, Run
+from ckptlib.grading.cli import Command, CommandFunction
 from ckptlib.units import parse_bytes
 
 
-def doctor(parser: argparse.ArgumentParser) -> Run:
+def doctor(parser: argparse.ArgumentParser) -> CommandFunction:
     """Check that the library works here, that the book can be read, and that grading can be sandboxed.
 
     Exit code: 0 = all of it; 1 = the book cannot be read; 2 = grading cannot be sandboxed; 3 = neither, for example
@@ -35,7 +35,7 @@ def doctor(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
-def measure(parser: argparse.ArgumentParser) -> Run:
+def measure(parser: argparse.ArgumentParser) -> CommandFunction:
     """Tell what memory a training step needs, when, and for what.
 
     TARGET is mlp, the book's model, or package.module:function: a function of yours without arguments that returns
@@ -64,7 +64,7 @@ def measure(parser: argparse.ArgumentParser) -> Run:
 PAGE = "also write a page that shows every block in a browser; it needs no network"
 
 
-def explain(parser: argparse.ArgumentParser) -> Run:
+def explain(parser: argparse.ArgumentParser) -> CommandFunction:
     """Tell what the peak of a memory snapshot was made of.
 
     FILE is a pickle that torch.cuda.memory's _dump_snapshot has written, on any machine, or measure --snapshot. Nothing
@@ -84,7 +84,7 @@ def explain(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
-def plan(parser: argparse.ArgumentParser) -> Run:
+def plan(parser: argparse.ArgumentParser) -> CommandFunction:
     """Find what to recompute, so that a training step fits in a memory budget.
 
     TARGET is package.module:function: a function of yours that returns (model, inputs) or (model, inputs, loss), as for
@@ -118,7 +118,7 @@ def plan(parser: argparse.ArgumentParser) -> Run:
     return run
 
 
-def phantom(parser: argparse.ArgumentParser) -> Run:
+def phantom(parser: argparse.ArgumentParser) -> CommandFunction:
     """Run a program on a GPU that is not there: PyTorch's own CUDA code on a stand-in for CUDA.
 
     Everything that torch allocates is counted as on the card, and the memory ends where the card's would. Kernels do
@@ -158,7 +158,7 @@ def _bytes(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None  # argparse shows this message, and no other error's
 
 
-def fit(parser: argparse.ArgumentParser) -> Run:
+def fit(parser: argparse.ArgumentParser) -> CommandFunction:
     """Tell the largest batch that fits on a GPU, with nothing, attention or whole blocks recomputed.
 
     MODEL is a name, or package.module:function: a function of yours with a parameter called batch that returns

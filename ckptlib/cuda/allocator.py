@@ -18,10 +18,18 @@ from ..errors import CkptError
 from ..units import torch_size
 from .allocator_rules import CUDA_RULES, AllocatorRules, round_up
 
-__all__ = ["CUDA_RULES", "Action", "AllocatorRules", "CachingAllocator", "MemoryBlock", "OutOfMemory", "Segment"]
+__all__ = [
+    "CUDA_RULES",
+    "AllocatorAction",
+    "AllocatorRules",
+    "CachingAllocator",
+    "MemoryBlock",
+    "OutOfMemory",
+    "Segment",
+]
 
 
-class Action(NamedTuple):
+class AllocatorAction(NamedTuple):
     """One line of the allocator's history. `nbytes` is what the caller asked for, or the size of a segment."""
 
     kind: str  # alloc, free, segment_alloc, segment_free; of expandable segments segment_map, segment_unmap
@@ -99,7 +107,7 @@ class CachingAllocator:
         self.allocated = self.peak_allocated = 0  # bytes in allocated blocks: torch.cuda.memory_allocated()
         self.reserved = self.peak_reserved = 0  # bytes in segments: torch.cuda.memory_reserved()
         self.requested = 0  # bytes that callers asked for
-        self.history: list[Action] | None = None  # set it to [] to have every action written down
+        self.history: list[AllocatorAction] | None = None  # set it to [] to have every action written down
         self._live: dict[int, MemoryBlock] = {}  # address -> what malloc returned (`allocated_blocks`)
         self._free: dict[str, Shelf] = {"small": [], "large": []}
         self._unmapped: dict[str, Shelf] = {"small": [], "large": []}
@@ -352,7 +360,7 @@ class CachingAllocator:
 
     def _note(self, kind: str, address: int, nbytes: int, tag: Any = None) -> None:
         if self.history is not None:
-            self.history.append(Action(kind, address, nbytes, tag))
+            self.history.append(AllocatorAction(kind, address, nbytes, tag))
 
     def _reserve(self, nbytes: int) -> bool:
         if self.capacity is not None and self.reserved + nbytes > self.capacity:

@@ -12,7 +12,7 @@ from ..tracing.events import Event, Op, Storage, Trace
 from ..tracing.timeline import Change, Mark, Timeline
 from .allocator import CUDA_RULES, AllocatorRules, CachingAllocator, MemoryBlock
 from .gpus import Gpu
-from .hidden_memory.allocations import Free, Output, Step
+from .hidden_memory.allocations import Free, MemoryStep, Output
 from .hidden_memory.rules import hidden_memory, uses_cublas, uses_cublaslt
 
 Held = tuple[MemoryBlock, Storage]
@@ -84,7 +84,7 @@ class _Replay:
         for block, owner in held:
             self.free(block, owner)
 
-    def run_steps(self, op: Op, steps: Iterable[Step], events: list[Event], held: list[Held]) -> list[Held]:
+    def run_steps(self, op: Op, steps: Iterable[MemoryStep], events: list[Event], held: list[Held]) -> list[Held]:
         """Do what a rule lists. Outputs that it names are taken out of `events`; `held` are its temporaries."""
         taken: list[Held] = []
         for step in steps:

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ..remember.explain_snapshot import Block, Explanation
+from ..remember.explain_snapshot import Explanation, RecordedBlock
 from .styles import LOOKS
 
 TEMPLATE = Path(__file__).with_name("memory_page.html")
@@ -56,7 +56,7 @@ def page_data(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _group(block: Block, ours: bool) -> str:
+def _group(block: RecordedBlock, ours: bool) -> str:
     return (block.name("category") or "unknown") if ours else block.name("frame")
 
 
@@ -75,7 +75,7 @@ def _groups(found: Explanation) -> dict[str, str]:
     return dict(zip(largest, colours.values(), strict=False)) | {OTHERS: rest}
 
 
-def _lines(block: Block) -> list[str]:
+def _lines(block: RecordedBlock) -> list[str]:
     """The frames, one line for each. Of ours, a kind and a name."""
     if block.name("category"):
         return [f"{frame['filename']}: {frame['name']}" for frame in block.frames]

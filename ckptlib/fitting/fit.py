@@ -17,7 +17,7 @@ from ..cuda.gpus import capacity
 from ..errors import CkptError
 from ..models.configs import Config, named
 from .fit_results import Fit, Fits, Need
-from .largest_batch import STRATEGIES, Question, Steps
+from .largest_batch import STRATEGIES, FitQuestion, Steps
 from .named_model_needs import EqualBlocks
 from .transformer_step import PRECISIONS, Setting
 from .user_model_needs import AS_BUILT, WholeSteps
@@ -90,8 +90,8 @@ def fits(
             _known("strategy", strategy, steps.strategies)
         possible, notes = steps.possible(strategies)
 
-        def answers() -> tuple[dict[str, Question], dict[str, Fit]]:
-            asked = {strategy: Question(steps, nbytes, strategy) for strategy in possible}
+        def answers() -> tuple[dict[str, FitQuestion], dict[str, Fit]]:
+            asked = {strategy: FitQuestion(steps, nbytes, strategy) for strategy in possible}
             largest = {strategy: question.largest() for strategy, question in asked.items()}
             return asked, {
                 s: Fit(shown, nbytes, precision, s, fused, need.batch if need else 0, need, too_much)
@@ -120,7 +120,7 @@ def _config(model: str | Config, seq: int | None) -> Config:
     return replace(config, tokens=seq)
 
 
-def _extra(question: Question, answer: Fit, batch: int) -> float | None:
+def _extra(question: FitQuestion, answer: Fit, batch: int) -> float | None:
     if batch > answer.batch:
         return None
     need = answer.need if answer.need is not None and batch == answer.batch else question.need(batch)

@@ -35,7 +35,7 @@ class Steps(ABC):
 
 
 @dataclass
-class Question:
+class FitQuestion:
     """How one strategy trains within so many bytes, at any batch."""
 
     steps: Steps

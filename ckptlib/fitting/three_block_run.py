@@ -21,7 +21,7 @@ WINDOWS = ("forward 1", "forward 2", "head", "head's backward", "backward 2", "b
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockBytes:
     """The bytes of one block of many, and of the head (last norm, logits, loss), as `Costs` counts them.
 
     parameters   a block's; its gradients are as many
@@ -83,7 +83,7 @@ class Block:
 
 
 @lru_cache(maxsize=512)
-def measured_block(at: Setting, kind: str) -> Block:
+def measured_block(at: Setting, kind: str) -> BlockBytes:
     """Measured on three blocks. The first is ignored, because cuBLAS allocates its workspace there."""
     config = replace(at.config, layers=BLOCKS)
     line, ops = replayed(replace(at, config=config), kind, BLOCKS - 1)
@@ -93,7 +93,7 @@ def measured_block(at: Setting, kind: str) -> Block:
     mine = sum(c.nbytes for c in line.start if c.owner.name.startswith("blocks.1."))
     base, xbar = forward.start - 2 * x, save.end - save.start
     gradient = back.end - base - 2 * x - mine
-    return Block(
+    return BlockBytes(
         x,
         xbar,
         ftmp=forward.peak - forward.start - x,

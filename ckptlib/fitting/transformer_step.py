@@ -21,7 +21,6 @@ PRECISIONS = ("fp32", "bf16", "mixed")
 # Each request is rounded up to 512 bytes, and no more: by default the allocator leaves up to 1 MiB of a large block
 # unused, by history, and no number of blocks predicts that.
 RULES = AllocatorRules(expandable_segments=True)
-Step = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,14 @@ class Setting:
         return torch.float32 if self.precision == "fp32" else torch.bfloat16
 
 
-def simulated(setup: Callable[[], Step], gpu: Gpu) -> Measurement:
+def simulated(setup: Callable[[], Callable[[], None]], gpu: Gpu) -> Measurement:
     """Runs as on CUDA, but on fake tensors, so that nothing is allocated."""
     return measure(setup, "sim:cuda", fake=True, builds=True, gpu=gpu, rules=RULES)
 
 
-def forward_backward(at: Setting, kind: str, recomputed: int = 0, schedule: Schedule | None = None) -> Step:
+def forward_backward(
+    at: Setting, kind: str, recomputed: int = 0, schedule: Schedule | None = None
+) -> Callable[[], None]:
     """Build a model; return forward and backward.
 
     Backward recomputes the first so many blocks, as `torch.utils.checkpoint` does, or follows a schedule of the blocks
@@ -59,7 +60,7 @@ def _built(at: Setting, kind: str, recomputed: int, schedule: Schedule | None) -
     return model
 
 
-def _passes(model: nn.Module, at: Setting) -> Step:
+def _passes(model: nn.Module, at: Setting) -> Callable[[], None]:
     ids = torch.randint(at.config.vocabulary, (at.config.tokens, at.batch))
 
     def passes() -> None:
@@ -68,7 +69,9 @@ def _passes(model: nn.Module, at: Setting) -> Step:
     return passes
 
 
-def training_step(at: Setting, kind: str = "none", recomputed: int = 0, schedule: Schedule | None = None) -> Step:
+def training_step(
+    at: Setting, kind: str = "none", recomputed: int = 0, schedule: Schedule | None = None
+) -> Callable[[], None]:
     """Build model and AdamW as they are after the first step; return the next step."""
     model = _built(at, kind, recomputed, schedule)
     passes, update = _passes(model, at), adamw(model, at.precision)
@@ -80,7 +83,7 @@ def training_step(at: Setting, kind: str = "none", recomputed: int = 0, schedule
     return step
 
 
-def update_alone(at: Setting) -> Step:
+def update_alone(at: Setting) -> Callable[[], None]:
     """Build model, AdamW and gradients as they are once backward is done; return the update."""
     model = build(at.config, at.fused).to(at.dtype)
     update = adamw(model, at.precision)
@@ -99,7 +102,7 @@ class _Owner(nn.Module):
         """Do nothing."""
 
 
-def adamw(model: nn.Module, precision: str) -> Step:
+def adamw(model: nn.Module, precision: str) -> Callable[[], None]:
     """Build AdamW with its moments; return the update, which drops the gradients.
 
     mixed: bfloat16 weights and gradients, float32 masters and moments, 16 bytes a weight.

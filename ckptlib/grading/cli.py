@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 
 from ..errors import CkptError, require
 
-Run = Callable[[argparse.Namespace], int]
-Command = Callable[[argparse.ArgumentParser], Run]
+CommandFunction = Callable[[argparse.Namespace], int]
+Command = Callable[[argparse.ArgumentParser], CommandFunction]
 _FORMATS = ("text", "csv", "canvas", "moodle", "json")
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)  # the machine's state, not a bug
 _WRITABLE = "Expected a disk with room, where this user may write. Fix that, and run the command again"
 
 
-def _later(module: str, function: str) -> Run:
+def _later(module: str, function: str) -> CommandFunction:
     """Run a function of commands/ and print its text. It is imported then, so that `--help` does not wait for torch."""
 
     def run(args: argparse.Namespace) -> int:
@@ -34,7 +34,7 @@ def _later(module: str, function: str) -> Run:
     return run
 
 
-def check(parser: argparse.ArgumentParser) -> Run:
+def check(parser: argparse.ArgumentParser) -> CommandFunction:
     """Check an exercise now: points and a message for every task.
 
     PATH is an exercise's folder or its notebook. Exit code: 0 = full marks; 1 = not yet; 2 = there is nothing to check.
@@ -44,7 +44,7 @@ def check(parser: argparse.ArgumentParser) -> Run:
     return _later("check", "check_path")
 
 
-def grade(parser: argparse.ArgumentParser) -> Run:
+def grade(parser: argparse.ArgumentParser) -> CommandFunction:
     """Grade everything that was submitted for an assignment of an nbgrader course.
 
     Scores go into nbgrader's gradebook, notebooks into autograded/, pages for students into feedback/. Answers are
@@ -73,7 +73,7 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
-def report(parser: argparse.ArgumentParser) -> Run:
+def report(parser: argparse.ArgumentParser) -> CommandFunction:
     """Report how a graded assignment went: scores, missed ideas and reasons, and which submissions are alike.
 
     text and json hold everything. csv has a row per student with points and message per task. canvas and moodle are the
@@ -89,7 +89,7 @@ def report(parser: argparse.ArgumentParser) -> Run:
     return _later("report", "report")
 
 
-def new_exercise(parser: argparse.ArgumentParser) -> Run:
+def new_exercise(parser: argparse.ArgumentParser) -> CommandFunction:
     """Begin an assignment of your own with a small one that works.
 
     The course's source folder gets a notebook, probes (tasks.py), known mistakes (key.py) and a quiz (quiz.json).
@@ -99,7 +99,7 @@ def new_exercise(parser: argparse.ArgumentParser) -> Run:
     return _later("release", "new_exercise")
 
 
-def release(parser: argparse.ArgumentParser) -> Run:
+def release(parser: argparse.ArgumentParser) -> CommandFunction:
     """Make the version of an assignment that students get: no solutions, no hidden tests, no key.
 
     Like `nbgrader generate_assignment`, and it adds the answers that the visible checks expect, from your solutions.
@@ -109,7 +109,7 @@ def release(parser: argparse.ArgumentParser) -> Run:
     return _later("release", "release")
 
 
-def gradescope(parser: argparse.ArgumentParser) -> Run:
+def gradescope(parser: argparse.ArgumentParser) -> CommandFunction:
     """Make an autograder of an assignment for Gradescope: one zip that installs the grader and asks every task.
 
     It holds your solutions and your key. A submission has one test for each task, with its points and its message.
@@ -124,7 +124,7 @@ def gradescope(parser: argparse.ArgumentParser) -> Run:
     return _later("gradescope", "gradescope")
 
 
-def github(parser: argparse.ArgumentParser) -> Run:
+def github(parser: argparse.ArgumentParser) -> CommandFunction:
     """Make a template repository for a class on GitHub: the release, and a workflow that checks every push.
 
     The workflow runs the visible checks and shows points and a message for each task. Students can change it, so grade

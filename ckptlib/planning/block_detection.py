@@ -90,7 +90,7 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
 
 # ---- one run of the model, watched ----------------------------------------------------------------------------------
 @dataclass
-class _Call:
+class _ModuleCall:
     path: str
     module: nn.Module
     args: tuple
@@ -106,16 +106,16 @@ class _Call:
         """Is the first argument a tensor, and the result too?"""
         return bool(self.args) and isinstance(self.args[0], Tensor) and isinstance(self.out, Tensor)
 
-    def follows(self, other: _Call) -> bool:
+    def follows(self, other: _ModuleCall) -> bool:
         """Was this one called with the output of the other one, unchanged?"""
         same = self.args[0] is other.out and self.version == other.out_version
         return same and other.end < self.start
 
 
-def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_Call]:
+def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_ModuleCall]:
     """Run the model, and list every call of every module in order. The model is left unchanged."""
-    calls: list[_Call] = []
-    under_way: list[_Call] = []
+    calls: list[_ModuleCall] = []
+    under_way: list[_ModuleCall] = []
     moment = 0
 
     def before(path: str) -> Callable:
@@ -123,7 +123,7 @@ def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_Call]:
             nonlocal moment
             moment += 1
             written = version(args[0]) if args and isinstance(args[0], Tensor) else 0
-            under_way.append(_Call(path, module, args, kwargs, moment, written))
+            under_way.append(_ModuleCall(path, module, args, kwargs, moment, written))
             calls.append(under_way[-1])
 
         return hook
@@ -160,11 +160,11 @@ def buffers_restored(modules: Sequence[Any]) -> Iterator[None]:
                 buffer.copy_(old)
 
 
-def _rows(calls: list[_Call]) -> list[list[_Call]]:
+def _rows(calls: list[_ModuleCall]) -> list[list[_ModuleCall]]:
     """Rows of calls of one type, each of which gets the output of the one before. No module in them runs twice."""
     times = Counter(call.module for call in calls)
-    ends: dict[tuple[type, int], list[_Call]] = {}  # (type, id of what the last call returned) -> row
-    rows: list[list[_Call]] = []
+    ends: dict[tuple[type, int], list[_ModuleCall]] = {}  # (type, id of what the last call returned) -> row
+    rows: list[list[_ModuleCall]] = []
     for call in calls:
         if not call.links or times[call.module] > 1:
             continue
@@ -177,12 +177,12 @@ def _rows(calls: list[_Call]) -> list[list[_Call]]:
     return rows
 
 
-def _parameters(row: list[_Call]) -> int:
+def _parameters(row: list[_ModuleCall]) -> int:
     return sum(p.numel() for call in row for p in call.module.parameters())
 
 
 # ---- models without a chain -----------------------------------------------------------------------------------------
-def _refuse_cache(call: _Call) -> None:
+def _refuse_cache(call: _ModuleCall) -> None:
     """A cache of keys and values grows with every call, so a block that runs again would find its own entries."""
     caches = [leaf for leaf in tree_leaves((call.args[1:], call.kwargs)) if type(leaf).__name__.endswith("Cache")]
     if caches:
@@ -193,7 +193,7 @@ def _refuse_cache(call: _Call) -> None:
         )
 
 
-def _why_there_is_none(model: nn.Module, calls: list[_Call]) -> str:
+def _why_there_is_none(model: nn.Module, calls: list[_ModuleCall]) -> str:
     """Which blocks does the model have, and why do they not form a chain?"""
     lists = [
         (path, list(part))
@@ -210,7 +210,7 @@ def _why_there_is_none(model: nn.Module, calls: list[_Call]) -> str:
     return f"there is no chain to plan. The model has {', '.join(found)}, but {', and '.join(reasons)}. {advice}"
 
 
-def _why_not(path: str, blocks: list[nn.Module], calls: list[_Call]) -> str:
+def _why_not(path: str, blocks: list[nn.Module], calls: list[_ModuleCall]) -> str:
     of_blocks = [call for call in calls if call.module in set(blocks)]
     if [call.module for call in of_blocks] != blocks:
         return f"the blocks of {path} did not run once each, in order"

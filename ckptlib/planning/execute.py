@@ -31,7 +31,7 @@ def execute(schedule: Schedule, layers: Sequence[Callable[[Tensor], Tensor]], x:
         raise CkptError(f"there are {len(layers)} layers, but the schedule has {schedule.n} stages")
     if not isinstance(x, Tensor):
         raise CkptError(f"x is a {type(x).__name__}, but the chain's input must be a tensor")
-    run = Run(schedule) if torch.is_grad_enabled() else None  # without gradients there is no backward
+    run = ChainRun(schedule) if torch.is_grad_enabled() else None  # without gradients there is no backward
     for number, layer in enumerate(layers):
         x = run.advance(layer, x) if run else call_stage(number, layer, x)
     return x
@@ -68,12 +68,12 @@ class _Saved:
 class _Ticket(NamedTuple):
     """Stands in the graph for a tensor that a stage would have saved."""
 
-    run: Run
+    run: ChainRun
     stage: int
     number: int
 
 
-class Run:
+class ChainRun:
     """One pass through a schedule. The first forward of a stage builds its graph; later ones only compute values."""
 
     def __init__(self, schedule: Schedule):

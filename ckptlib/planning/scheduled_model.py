@@ -14,7 +14,7 @@ from ..errors import CkptError
 from ..torch_internals import name_of
 from ..tracing.storages import version
 from .block_detection import Chain, with_arguments
-from .execute import Run, execute
+from .execute import ChainRun, execute
 from .schedule import Schedule
 
 _LIKELY = (
@@ -63,7 +63,7 @@ class _CalledBlocks:
     """The blocks during one forward of the model. Each call of a block advances the run through the schedule."""
 
     def __init__(self, schedule: Schedule, blocks: Sequence[nn.Module], paths: Sequence[str]):
-        self.run, self.blocks, self.paths = Run(schedule), blocks, paths
+        self.run, self.blocks, self.paths = ChainRun(schedule), blocks, paths
         self.own_calls = [block.__dict__.get(_CALL) for block in blocks]
         self.called = 0
         self.last: tuple[Tensor, int] | None = None  # what the last block returned, and its version then

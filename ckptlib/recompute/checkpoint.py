@@ -257,7 +257,7 @@ class _Segment:
 
             backward_engine.queue_callback(ended)
         args = [a.unpack() if i in self.saved else a for i, a in enumerate(self.inputs)]
-        replay = _Replay(self, key)
+        replay = _Recomputation(self, key)
         try:
             with saved_tensors_hooks(replay.pack, lambda x: x), torch.enable_grad():
                 _run_eagerly(self, args)
@@ -279,7 +279,7 @@ def _run_eagerly(segment: _Segment, args: list) -> None:
         segment.fn(*args, **segment.kwargs)
 
 
-class _Replay:
+class _Recomputation:
     """One recomputation. The n-th tensor saved now is the n-th tensor that was saved in the first run.
 
     The graph that it builds saves the tensors too, for a backward inside the segment itself; it ends with the run.

@@ -22,7 +22,7 @@ _SAME_PRODUCTS = {  # op without a formula in torch -> one with the same matrix 
 }
 
 
-class Cost(NamedTuple):
+class OpCost(NamedTuple):
     """One op of a segment, in the order they run."""
 
     op: Any
@@ -31,9 +31,9 @@ class Cost(NamedTuple):
     again: bool = True  # whether a checkpoint that saves nothing runs it again: it stops after the last save
 
 
-def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
+def segment_costs(segment: Callable[..., Any], *args: Any) -> list[OpCost]:
     """Every op that a policy is asked about when `segment(*args)` runs. Nothing is computed."""
-    recorder = _Costs()
+    recorder = _CostCounter()
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     inside = any(isinstance(t, FakeTensor) for t in tensors_in(args))
     saving = saved_tensors_hooks(recorder.save, lambda tensor: tensor)
@@ -43,10 +43,10 @@ def segment_costs(segment: Callable[..., Any], *args: Any) -> list[Cost]:
     return [cost._replace(again=i < needed) for i, cost in enumerate(recorder.costs)]
 
 
-class _Costs(TorchDispatchMode):
+class _CostCounter(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
-        self.costs: list[Cost] = []
+        self.costs: list[OpCost] = []
         self.needed = 0  # so many ops had run when the last tensor was saved: early stop leaves the others out
 
     def save(self, tensor: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class _Costs(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if func not in SAC_IGNORED_OPS:
-            self.costs.append(Cost(func, op_flops(func, args, kwargs or {}, out), storage_bytes(out)))
+            self.costs.append(OpCost(func, op_flops(func, args, kwargs or {}, out), storage_bytes(out)))
         return out
 
 

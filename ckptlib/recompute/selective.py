@@ -29,7 +29,7 @@ from ..torch_internals import (
     storage_address,
 )
 from ..tracing.storages import tensors_in
-from .op_costs import Cost, segment_costs, storage_bytes
+from .op_costs import OpCost, segment_costs, storage_bytes
 
 SAVE, RECOMPUTE = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE
 _OFFLOAD = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
@@ -291,7 +291,7 @@ class _ByIndex(Policy):
 
     by_result = True
 
-    def __init__(self, costs: list[Cost], chosen: frozenset[int]):
+    def __init__(self, costs: list[OpCost], chosen: frozenset[int]):
         costly = {str(cost.op) for cost in costs if cost.flops}  # by name: torch's ops cannot be pickled
         planned = [(str(cost.op), cost.nbytes, i in chosen) for i, cost in enumerate(costs)]
         self.plan = [entry for entry in planned if entry[0] in costly]
@@ -313,7 +313,7 @@ class _ByIndex(Policy):
         return decide, nullcontext()
 
 
-def _best(costs: list[Cost], candidates: list[int], nbytes: int) -> frozenset[int]:
+def _best(costs: list[OpCost], candidates: list[int], nbytes: int) -> frozenset[int]:
     """Knapsack: the sums that no other choice beats with fewer bytes and as many FLOPs."""
     # (bytes, FLOPs, which)
     front: list[tuple[int, int, frozenset[int]]] = [(0, 0, frozenset())]

@@ -30,7 +30,7 @@ TELLING = (re.compile(r"autograd::generated::(\w+)::apply\("), re.compile(r"at::
 
 
 @dataclass(slots=True)
-class Block:
+class RecordedBlock:
     """Memory that somebody held, from one entry of the record to another."""
 
     address: int
@@ -67,7 +67,7 @@ class Explanation(ShownAsTable):
 
     device: int
     entries: list[dict[str, Any]]  # the record, as in the snapshot
-    history: list[Block]  # every block that somebody held, in the order of their birth
+    history: list[RecordedBlock]  # every block that somebody held, in the order of their birth
     totals: list[tuple[int, int]]  # bytes that were allocated and reserved: at first, and after each entry
     notes: list[str] = field(default_factory=list)
 
@@ -87,7 +87,7 @@ class Explanation(ShownAsTable):
         return self.totals[self.moment + 1][1]
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[RecordedBlock]:
         """The blocks in use at the peak, largest first."""
         live = [b for b in self.history if b.born <= self.moment and (b.died is None or b.died > self.moment)]
         return sorted(live, key=lambda block: -block.size)
@@ -174,7 +174,7 @@ class _Replay:
         self.notes = []
         if any(settings.get("roundup_power2_divisions", {}).values()):
             self.notes.append("roundup_power2_divisions was set: blocks that died may be larger than is said here.")
-        self.live: dict[int, Block] = {}  # by address
+        self.live: dict[int, RecordedBlock] = {}  # by address
         self.pending: set[int] = set()  # of these: freed, but another stream still uses them
         self.segments: dict[int, int] = {}  # address -> size, of those that do not expand
         self.pages: dict[int, int] = {}  # address -> size, of what is mapped of those that do
@@ -200,7 +200,7 @@ class _Replay:
                 if block["state"].startswith("active"):  # allocated, or freed while another stream still uses it
                     old = block.get("history", [{}])[0]  # torch 2.0 wrote it so
                     requested = block.get("requested_size", old.get("real_size", block["size"]))
-                    self.live[address] = Block(
+                    self.live[address] = RecordedBlock(
                         address, block["size"], requested, block.get("frames", old.get("frames", []))
                     )
                     if block["state"] != ALLOCATED:
@@ -218,7 +218,7 @@ class _Replay:
                     sizes[i] = self.live.pop(address).size
                     self.pending.discard(address)
             elif action == "free_completed":
-                self.live[address] = Block(address, 0, entry["size"], [])
+                self.live[address] = RecordedBlock(address, 0, entry["size"], [])
                 self.pending.add(address)
             elif action == "free_requested":
                 self.pending.discard(address)
@@ -269,7 +269,7 @@ class _Replay:
             action, address = entry["action"], entry.get("addr", 0)
             if action == "alloc":
                 size = self.sizes.get(i) or self.size(address, entry["size"])
-                live[address] = Block(address, size, entry["size"], entry.get("frames", []), i)
+                live[address] = RecordedBlock(address, size, entry["size"], entry.get("frames", []), i)
                 history.append(live[address])
                 insort(self.blocks, address)
                 now += size

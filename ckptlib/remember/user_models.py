@@ -28,7 +28,7 @@ from torch.optim import Optimizer
 from ..errors import CkptError
 
 FORMS = "return (model, inputs) or (model, inputs, loss)"
-Call = tuple[tuple, dict[str, Any]]  # the arguments of a call, and the named ones
+Arguments = tuple[tuple, dict[str, Any]]  # the arguments of a call, and the named ones
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Training:
 
 
 @dataclass
-class Step:
+class TrainingStep:
     """One training step, ready to run, and as much as is known of it."""
 
     run: Callable[[], object]
@@ -88,12 +88,12 @@ def training_of(made: Any, name: str = "the function") -> Training:
     return training
 
 
-def handed_in(made: Any, name: str = "the function") -> Step:
+def handed_in(made: Any, name: str = "the function") -> TrainingStep:
     """`made` is what a function returned, and `name` is how errors call that function."""
     if isinstance(made, Training):
-        return Step(made.step(), made.model, made)
+        return TrainingStep(made.step(), made.model, made)
     if callable(made) and not isinstance(made, nn.Module):
-        return Step(_without_arguments(made, name))
+        return TrainingStep(_without_arguments(made, name))
     if not isinstance(made, tuple) or len(made) not in (2, 3, 4):
         hint = "The likeliest mistake: it runs the step itself, instead of returning a function that does"
         if isinstance(made, nn.Module):
@@ -107,7 +107,7 @@ def handed_in(made: Any, name: str = "the function") -> Step:
         raise CkptError(f"{name} returned {type(made[0]).__name__} for a model, expected an nn.Module: {FORMS}")
     model = as_module(made[0])
     if len(made) == 2 and callable(made[1]) and not isinstance(made[1], nn.Module):
-        return Step(_without_arguments(made[1], name), model)
+        return TrainingStep(_without_arguments(made[1], name), model)
     loss, optimizer = (*made[2:], None, None)[:2]
     if loss is not None and not callable(loss):
         hint = " Was it called already?" if isinstance(loss, Tensor) else ""
@@ -115,7 +115,7 @@ def handed_in(made: Any, name: str = "the function") -> Step:
     if optimizer is not None and not isinstance(optimizer, Optimizer):
         raise CkptError(f"{name} returned {type(optimizer).__name__} for an optimizer, expected one of torch.optim")
     training = Training(model, made[1], loss, optimizer)
-    return Step(training.step(), model, training)
+    return TrainingStep(training.step(), model, training)
 
 
 def build(function: Callable[..., Any], device: torch.device | str = "cpu") -> Any:
@@ -182,7 +182,7 @@ def own_loss(out: Any) -> Tensor:
     return _one_number(out, "without a loss function, the model returned")
 
 
-def call_of(inputs: Any) -> Call:
+def call_of(inputs: Any) -> Arguments:
     """A model's inputs as the arguments of its call: a tensor, a tuple of arguments, or a dict of named ones."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)

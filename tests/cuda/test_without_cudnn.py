@@ -14,7 +14,7 @@ from torch import nn
 
 import ckptlib as ck
 from ckptlib.cuda.gpus import at_release, preset
-from ckptlib.cuda.op_choice.attention_choice import Attention, backend
+from ckptlib.cuda.op_choice.attention_choice import AttentionCall, backend
 from ckptlib.cuda.op_choice.cuda_dispatch import as_cuda
 
 A100 = at_release(preset("a100"), "2.13")
@@ -190,7 +190,7 @@ def test_the_order_changes_no_gradient():
 )  # fmt: skip
 def test_hopper_prefers_cudnn(gpu, release, d, chosen):
     q = torch.empty(2, 4, 16, d, dtype=torch.bfloat16, requires_grad=True)
-    assert backend(Attention(q, q, q), at_release(preset(gpu), release)) == chosen
+    assert backend(AttentionCall(q, q, q), at_release(preset(gpu), release)) == chosen
 
 
 def test_cudnns_attention_is_declared():

@@ -16,7 +16,7 @@ from ckptlib.cuda.gpus import at_release, capacity
 from ckptlib.errors import CkptError
 from ckptlib.fitting.batch_rescaling import batch_to_run, replayed
 from ckptlib.fitting.fit import fit, fits
-from ckptlib.fitting.largest_batch import STRATEGIES, Question
+from ckptlib.fitting.largest_batch import STRATEGIES, FitQuestion
 from ckptlib.fitting.named_model_needs import BlockChain, EqualBlocks
 from ckptlib.fitting.peak_windows import parts
 from ckptlib.fitting.three_block_run import BLOCKS, optimizer
@@ -55,7 +55,7 @@ def all_layers(at, strategy):
 )
 def test_three_layers_continued_are_all_layers_measured_to_the_byte(config, precision, batch, strategy, fused, window):
     at = Setting(config, batch, precision, fused, A100)
-    need, run = Question(EqualBlocks(at), PLENTY, strategy).need(batch), all_layers(at, strategy)
+    need, run = FitQuestion(EqualBlocks(at), PLENTY, strategy).need(batch), all_layers(at, strategy)
     assert need.nbytes == run.peak and need.window.startswith(window)
     found = parts(run.timeline, run.timeline.peak_moment, config)
     assert found.keys() == need.parts.keys()
@@ -68,7 +68,7 @@ def test_three_layers_continued_are_all_layers_measured_to_the_byte(config, prec
 def test_the_workspaces_are_those_of_the_release(release, strategy):
     """Before 2.9 cuBLASLt's is freed after each call, up to 2.11 it is kept by each thread, and then there is none."""
     at = Setting(SMALL, 1, "fp32", False, at_release(A100, release))
-    need = Question(EqualBlocks(at), PLENTY, strategy).need(1)
+    need = FitQuestion(EqualBlocks(at), PLENTY, strategy).need(1)
     assert need.nbytes == all_layers(at, "none" if strategy == "planned" else strategy).peak
     assert need.window == "update"
 
@@ -117,9 +117,9 @@ def test_the_batch_that_is_run_divides_no_size():
 def test_a_plan_run_for_real_needs_what_was_predicted(config, precision, share):
     """Real tensors, layer by layer as the schedule says; every byte of it."""
     at = Setting(replace(config, layers=5, width=64, tokens=32), 16, precision, False, A100)
-    question = Question(EqualBlocks(at), PLENTY, "planned")
-    least, most = question.least(at.batch), Question(EqualBlocks(at), PLENTY, "none").need(at.batch).nbytes
-    need = Question(EqualBlocks(at), int(least + share * (most - least)), "planned").need(at.batch)
+    question = FitQuestion(EqualBlocks(at), PLENTY, "planned")
+    least, most = question.least(at.batch), FitQuestion(EqualBlocks(at), PLENTY, "none").need(at.batch).nbytes
+    need = FitQuestion(EqualBlocks(at), int(least + share * (most - least)), "planned").need(at.batch)
     recomputed = [n for n in need.schedule.forwards() if n > 1]
     assert len(recomputed) > 1
     kind = "selective" if need.selective else "none"
@@ -145,19 +145,19 @@ def random_setting(seed):
 def test_no_plan_is_worse_than_a_strategy_without_one(seed):
     """In extra FLOPs at equal batch and bytes, and in the largest batch, whatever the model and the GPU."""
     at, draw = random_setting(seed)
-    simple = {s: Question(EqualBlocks(at), PLENTY, s).need(at.batch) for s in STRATEGIES[:3]}
+    simple = {s: FitQuestion(EqualBlocks(at), PLENTY, s).need(at.batch) for s in STRATEGIES[:3]}
     edges = sorted(need.nbytes for need in simple.values())
     for nbytes in (edges[0], edges[1], draw.randint(edges[0], edges[2]), edges[2]):
-        plan = Question(EqualBlocks(at), nbytes, "planned").need(at.batch)
+        plan = FitQuestion(EqualBlocks(at), nbytes, "planned").need(at.batch)
         fitting = {s: need.extra for s, need in simple.items() if need.nbytes <= nbytes}
         assert plan.nbytes <= nbytes and plan.extra <= min(fitting.values())
         assert plan.extra == 0 or "none" not in fitting
-    largest = {s: Question(EqualBlocks(at), draw.randint(edges[0], 3 * edges[2]), s) for s in STRATEGIES}
+    largest = {s: FitQuestion(EqualBlocks(at), draw.randint(edges[0], 3 * edges[2]), s) for s in STRATEGIES}
     nbytes = largest["none"].nbytes
     batches = {s: replace(question, nbytes=nbytes).search() for s, question in largest.items()}
     assert batches["planned"] >= max(batches.values())
     for strategy, batch in batches.items():  # the very edge
-        question = Question(EqualBlocks(at), nbytes, strategy)
+        question = FitQuestion(EqualBlocks(at), nbytes, strategy)
         assert question.least(batch + 1) > nbytes and (not batch or question.least(batch) <= nbytes)
 
 
@@ -206,7 +206,7 @@ def test_source_001_and_its_batch_of_21():
     assert layers / 1e9 == pytest.approx(12.6, abs=0.05)
     assert found["none"].need.parts["activations"] == pytest.approx(batches["none"] * layers, rel=0.02)
     # A plan makes 21 fit, too, and costs less than running every block again.
-    planned = Question(EqualBlocks(at), 80 * 10**9, "planned").need(21)
+    planned = FitQuestion(EqualBlocks(at), 80 * 10**9, "planned").need(21)
     assert planned.nbytes <= 80 * 10**9 and 0 < planned.extra < found["full"].need.extra
 
 
@@ -247,7 +247,7 @@ def test_a_need_that_never_grows_ends_the_search():
             return 1000
 
     with pytest.raises(CkptError, match="what the step needs does not grow with the batch"):
-        Question(Constant(Setting(SMALL, 1, "fp32", False, A100)), GiB, "none").search()
+        FitQuestion(Constant(Setting(SMALL, 1, "fp32", False, A100)), GiB, "none").search()
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import ckptlib as ck
 from ckptlib.cuda.allocator import AllocatorRules, CachingAllocator
 from ckptlib.cuda.snapshot import load, of_simulation
 from ckptlib.models.mlp import CHECKPOINTS, mlp_step
-from ckptlib.remember.explain_snapshot import Block
+from ckptlib.remember.explain_snapshot import RecordedBlock
 from ckptlib.tracing.events import Storage, Trace
 from ckptlib.tracing.timeline import Change, Timeline
 from ckptlib.units import MiB
@@ -106,7 +106,7 @@ def test_backward_has_no_python_but_a_node():
     asked = {"mm": forward, "AddmmBackward0": backward, "train.py:7:step": [*forward, layer, own]}
     asked["linear.py:134:forward"] = [layer]
     for expected, frames in asked.items():
-        assert Block(0, 512, 512, frames).name("frame") == expected
+        assert RecordedBlock(0, 512, 512, frames).name("frame") == expected
 
 
 @pytest.mark.parametrize(

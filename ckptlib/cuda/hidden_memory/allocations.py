@@ -28,14 +28,14 @@ class Free:
 
 CUBLAS = "cuBLAS"  # stands where a product inside the op asks for its thread's cuBLAS handle
 # Bytes of a temporary; minus the bytes of the newest temporary of that size, which is freed; or one of the above.
-Step = int | Output | Free | str
+MemoryStep = int | Output | Free | str
 
 
 class HiddenMemory(NamedTuple):
     """What a CUDA kernel allocates and no tensor shows. All sizes are in bytes, in the order of allocation."""
 
-    before: tuple[Step, ...] = ()  # before its outputs, or before the rest of them
-    after: tuple[Step, ...] = ()  # after its outputs; what no step has freed is freed when the op returns
+    before: tuple[MemoryStep, ...] = ()  # before its outputs, or before the rest of them
+    after: tuple[MemoryStep, ...] = ()  # after its outputs; what no step has freed is freed when the op returns
     unknown: str = ""  # what cannot be predicted, and why
 
 

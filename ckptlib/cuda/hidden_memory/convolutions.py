@@ -14,7 +14,7 @@ import torch
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .allocations import CUBLAS, Free, HiddenMemory, Output, Step, copies, is_contiguous
+from .allocations import CUBLAS, Free, HiddenMemory, MemoryStep, Output, copies, is_contiguous
 from .reductions import reduction_buffers
 
 CUDNN_WORKSPACE = "cuDNN's workspace depends on the engine its heuristics pick; PyTorch bounds it by free memory alone"
@@ -173,7 +173,7 @@ class _Kernel:
 
     def __init__(self, gpu: Gpu, wanted: list[bool] | None = None):
         self.gpu, self.wanted = gpu, wanted or [True]
-        self.steps: list[Step] = []
+        self.steps: list[MemoryStep] = []
         self.taken = 0
 
     def take(self, nbytes: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .allocations import NOTHING, HiddenMemory, Output, Step, copies, passing
+from .allocations import NOTHING, HiddenMemory, MemoryStep, Output, copies, passing
 from .reductions import reduced
 
 
@@ -27,7 +27,7 @@ def bce_with_logits(op: Op, gpu: Gpu) -> HiddenMemory:
     x, target = op.args[:2]
     weight = _argument(op, 3, "pos_weight", None)
     full = _full(x, target)
-    steps: tuple[Step, ...] = (x.nbytes,)
+    steps: tuple[MemoryStep, ...] = (x.nbytes,)
     if weight is not None:
         steps += (weight.nbytes, full.nbytes, -weight.nbytes, -full.nbytes)
     if _argument(op, 4, "reduction", 1) == 0:

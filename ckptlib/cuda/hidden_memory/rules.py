@@ -20,8 +20,8 @@ from .allocations import (
     NOTHING,
     Free,
     HiddenMemory,
+    MemoryStep,
     Output,
-    Step,
     accumulated,
     ceil_div,
     copies,
@@ -201,7 +201,7 @@ def _scan(op: Op, gpu: Gpu) -> HiddenMemory:
     if not x.shape or not n:
         return NOTHING
     result = op.outputs[0].dtype if op.outputs else x.dtype
-    steps: tuple[Step, ...] = copies(x)
+    steps: tuple[MemoryStep, ...] = copies(x)
     if result != x.dtype:  # what is converted keeps its strides if they are dense, and is contiguous if they are not
         size = n * result.itemsize
         steps = (size, size) if is_dense(x) and not is_contiguous(x) else (size,)
@@ -288,8 +288,8 @@ def _summed(shape: tuple[int, ...], dims: list[int], dtype: torch.dtype, gpu: Gp
 
 def _euclidean_dist(op: Op, gpu: Gpu) -> HiddenMemory:
     """native/Distance.cpp `_euclidean_dist`: one product of both inputs, each with its squares and ones beside it."""
-    steps: tuple[Step, ...] = ()
-    ends: tuple[Step, ...] = ()
+    steps: tuple[MemoryStep, ...] = ()
+    ends: tuple[MemoryStep, ...] = ()
     for x in op.args[:2]:
         norms = x.nbytes // x.shape[-1] if x.numel else 0
         steps += (x.nbytes, norms, -x.nbytes, norms)
@@ -304,7 +304,7 @@ def _affine_grid(op: Op, gpu: Gpu) -> HiddenMemory:
     """native/AffineGridGenerator.cpp: the grid of the corners, filled by an axis at a time, times theta."""
     theta, (n, _, *space), aligned = op.args[:3]
     size = theta.dtype.itemsize
-    steps: tuple[Step, ...] = (n * prod(space) * (len(space) + 1) * size,)
+    steps: tuple[MemoryStep, ...] = (n * prod(space) * (len(space) + 1) * size,)
     for steps_along in reversed(space):
         steps += passing(*(steps_along * size,) * (1 if aligned or steps_along == 1 else 3))
     return HiddenMemory(steps, (CUBLAS,))
@@ -379,7 +379,7 @@ def _mvlgamma(op: Op, gpu: Gpu) -> HiddenMemory:
 def _roll(op: Op, gpu: Gpu) -> HiddenMemory:
     """TensorTransformations.h `roll_common`: one dimension after the other, each into a tensor of its own."""
     x, dims = op.args[0], op.args[2] if len(op.args) > 2 else []
-    copied: tuple[Step, ...] = copies(x)
+    copied: tuple[MemoryStep, ...] = copies(x)
     if len(dims) < 2 or not x.numel:
         return HiddenMemory(copied)
     freed = (Free(0),) if copied else ()
@@ -429,7 +429,7 @@ def _fused_cell(op: Op, gpu: Gpu) -> HiddenMemory:
 def _fused_cell_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     """RNN.cu: the gradients of the biases are sums over the rows of the gates' gradients, after all others."""
     biases = [i for i, t in enumerate(op.outputs) if len(t.shape) == 1]
-    steps: list[Step] = [Output(i) for i in range(len(op.outputs) - len(biases))]
+    steps: list[MemoryStep] = [Output(i) for i in range(len(op.outputs) - len(biases))]
     for number, i in enumerate(biases):
         total = Op(op.index, "aten.sum.dim_IntList", (op.outputs[number], [0]), {}, op.module, op.phase)
         first = sum(isinstance(step, int) for step in steps)

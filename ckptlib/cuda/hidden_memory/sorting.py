@@ -16,8 +16,8 @@ from . import cub
 from .allocations import (
     NOTHING,
     HiddenMemory,
+    MemoryStep,
     Output,
-    Step,
     accumulated,
     ceil_div,
     copies,
@@ -60,14 +60,14 @@ def _sort(x: TensorMeta, dim: int, gpu: Gpu) -> HiddenMemory:
     along, n, key = x.shape[dim], x.numel, x.dtype.itemsize
     if along <= SMALL:
         return HiddenMemory(after=passing(along * 8))
-    before: tuple[Step, ...] = ()
-    after: tuple[Step, ...] = ()
+    before: tuple[MemoryStep, ...] = ()
+    after: tuple[MemoryStep, ...] = ()
     if not is_dense(x) or x.stride[dim] != 1:  # the dimension is moved to the end, and back
         before, after = (n * key,), (n * key, n * 8)
     return HiddenMemory(before, after + _sort_kernel(n, along, key, gpu), _unknown_sort(n, key, gpu))
 
 
-def _sort_kernel(n: int, along: int, key: int, gpu: Gpu) -> tuple[Step, ...]:
+def _sort_kernel(n: int, along: int, key: int, gpu: Gpu) -> tuple[MemoryStep, ...]:
     """SortStable.cu `launch_stable_sort_kernel`: one segment, few long ones, or many."""
     segments = n // along
     if segments == 1:
@@ -145,7 +145,7 @@ def multinomial(op: Op, gpu: Gpu) -> HiddenMemory:
     size, rows = x.dtype.itemsize, x.numel // x.shape[-1]
     if replacement and samples > 1:
         return HiddenMemory(after=(x.nbytes,) * 3 + (passing(cub.scan(x.numel, x.dtype)) if rows == 1 else ()))
-    checks: tuple[Step, ...] = (size, size, *passing(*reduced(x, gpu, "aten.aminmax.default")), 1, 1, 1, -1, -1)
+    checks: tuple[MemoryStep, ...] = (size, size, *passing(*reduced(x, gpu, "aten.aminmax.default")), 1, 1, 1, -1, -1)
     sums = passing(*reduced(x, gpu, "aten.sum.dim_IntList", [len(x.shape) - 1]))
     zeros = (rows * size, *sums, rows, 1, -rows, -rows * size) if len(x.shape) > 1 else (size, *sums, 1, -size)
     after = (*checks, *zeros, 1, -1, x.nbytes)
@@ -227,9 +227,9 @@ def index_put(op: Op, gpu: Gpu) -> HiddenMemory:
 
 def _linear_index(
     x: TensorMeta, indices: Sequence[TensorMeta], dims: list[int], slice_size: int, n: int, checked: bool, gpu: Gpu
-) -> tuple[Step, ...]:
+) -> tuple[MemoryStep, ...]:
     """Indexing.cu `computeLinearIndex`: each index brought into range, times its stride, added to those before it."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MemoryStep, ...] = ()
     for position, index in enumerate(indices):
         if checked:
             extremes = passing(*reduced(index, gpu, "aten.max.default"))

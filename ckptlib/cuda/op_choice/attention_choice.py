@@ -24,7 +24,7 @@ DEFAULT_ORDER = [1, 2, 0, 3, 4]  # flash, efficient, math, cuDNN, and another ve
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionCall:
     """The arguments of one call."""
 
     q: Tensor
@@ -41,7 +41,7 @@ class Attention:
         return torch.is_grad_enabled() and any(t.requires_grad for t in (self.q, self.k, self.v))
 
 
-def attention(call: Attention, gpu: Gpu) -> Tensor:
+def attention(call: AttentionCall, gpu: Gpu) -> Tensor:
     """(N, H, T, D), (N, H, S, D), (N, H, S, Dv) -> (N, H, T, Dv), by the ops CUDA would dispatch."""
     return {"flash": _flash, "efficient": _efficient, "cudnn": _cudnn, "math": _math}[backend(call, gpu)](call)
 
@@ -49,12 +49,12 @@ def attention(call: Attention, gpu: Gpu) -> Tensor:
 # --- the choice: sdp_utils.cpp `select_sdp_backend` -----------------------------------------------------------------
 
 
-def backend(call: Attention, gpu: Gpu) -> str:
+def backend(call: AttentionCall, gpu: Gpu) -> str:
     """The first of the enabled backends, in order of priority, whose kernel can do it.
 
     `torch.nn.attention.sdpa_kernel` is honoured.
     """
-    rules: dict[int, tuple[str, bool, Callable[[Attention, Gpu], bool]]] = {
+    rules: dict[int, tuple[str, bool, Callable[[AttentionCall, Gpu], bool]]] = {
         0: ("math", torch.backends.cuda.math_sdp_enabled(), lambda call, gpu: True),
         1: ("flash", torch.backends.cuda.flash_sdp_enabled(), _flash_can),
         2: ("efficient", torch.backends.cuda.mem_efficient_sdp_enabled(), _efficient_can),
@@ -81,7 +81,7 @@ def _priorities(gpu: Gpu) -> list[int]:
     return ([3, *others] if prefers else [*others[:3], 3, *others[3:]]) if is_default else order
 
 
-def _dense(call: Attention, grouped: bool) -> bool:
+def _dense(call: AttentionCall, grouped: bool) -> bool:
     q, k, v = call.q, call.k, call.v
     if not q.dim() == k.dim() == v.dim() == 4 or not q.dtype == k.dtype == v.dtype:
         return False
@@ -92,11 +92,11 @@ def _dense(call: Attention, grouped: bool) -> bool:
     return q.shape[1] == k.shape[1] == v.shape[1]
 
 
-def _last_stride_is_1(call: Attention) -> bool:
+def _last_stride_is_1(call: AttentionCall) -> bool:
     return all(t.stride(-1) == 1 for t in (call.q, call.k, call.v, call.mask) if t is not None)
 
 
-def _flash_can(call: Attention, gpu: Gpu) -> bool:
+def _flash_can(call: AttentionCall, gpu: Gpu) -> bool:
     q = call.q
     if gpu.capability < (8, 0) or q.dtype not in HALVES or call.mask is not None or not _dense(call, grouped=True):
         return False
@@ -109,7 +109,7 @@ def _flash_can(call: Attention, gpu: Gpu) -> bool:
     return d == 1 or _last_stride_is_1(call)
 
 
-def _efficient_can(call: Attention, gpu: Gpu) -> bool:
+def _efficient_can(call: AttentionCall, gpu: Gpu) -> bool:
     q, half = call.q, call.q.dtype in HALVES
     known = (torch.float32, *HALVES) if gpu.capability >= (8, 0) else (torch.float32, torch.float16)
     if q.dtype not in known or not _dense(call, grouped=False) or not _last_stride_is_1(call):
@@ -119,7 +119,7 @@ def _efficient_can(call: Attention, gpu: Gpu) -> bool:
     return d == call.k.shape[3] and d > 0 and dv > 0 and d % aligned == 0 and dv % aligned == 0
 
 
-def _cudnn_can(call: Attention, gpu: Gpu) -> bool:
+def _cudnn_can(call: AttentionCall, gpu: Gpu) -> bool:
     """`can_use_cudnn_attention`: wide heads on Hopper alone, no gradient for the mask, dropout in sixteenths."""
     q, v = call.q, call.v
     if gpu.capability < (8, 0) or q.dtype not in HALVES or not _dense(call, grouped=True):
@@ -135,7 +135,7 @@ def _cudnn_can(call: Attention, gpu: Gpu) -> bool:
 # --- what surrounds the kernel: attention.cpp `scaled_dot_product_attention` ----------------------------------------
 
 
-def _flash(call: Attention) -> Tensor:
+def _flash(call: AttentionCall) -> Tensor:
     """Heads are padded to a multiple of 8 outside the kernel, so the padded copies are what autograd saves."""
     d = call.q.shape[3]
     padded = (F.pad(t, (0, -d % 8)) if d % 8 else t for t in (call.q, call.k, call.v))
@@ -144,7 +144,7 @@ def _flash(call: Attention) -> Tensor:
     return out[..., :d] if d % 8 else out
 
 
-def _efficient(call: Attention) -> Tensor:
+def _efficient(call: AttentionCall) -> Tensor:
     mask = additive(call.mask, call.q.dtype)
     if mask is not None:
         mask = _aligned(mask).expand(*call.q.shape[:3], call.k.shape[2])
@@ -152,12 +152,12 @@ def _efficient(call: Attention) -> Tensor:
     return aten._scaled_dot_product_efficient_attention(call.q, call.k, call.v, *rest, scale=call.scale)[0]
 
 
-def _cudnn(call: Attention) -> Tensor:
+def _cudnn(call: AttentionCall) -> Tensor:
     rest = (additive(call.mask, call.q.dtype), call.trains, call.dropout, call.causal, False)
     return aten._scaled_dot_product_cudnn_attention(call.q, call.k, call.v, *rest, scale=call.scale)[0]
 
 
-def _math(call: Attention) -> Tensor:
+def _math(call: AttentionCall) -> Tensor:
     """`_scaled_dot_product_attention_math`. Called directly, it would see our modes and add the mask out of place.
 
     Half precision is computed in float32, and the weights are rounded to half for a caller who asks for none. The

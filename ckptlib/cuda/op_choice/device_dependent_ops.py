@@ -29,7 +29,7 @@ from ...torch_internals import (
 from ...tracing.allocation_recorder import note_unknown
 from ..gpus import Gpu
 from ..hidden_memory.allocations import HALVES
-from .attention_choice import Attention, attention
+from .attention_choice import AttentionCall, attention
 from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
 from .recurrent_networks import CELLS, Network, Weights
 
@@ -129,7 +129,7 @@ def _attention(
 ) -> Tensor:  # fmt: skip
     if any(t.is_nested for t in (q, k, v)):
         return plain(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    return attention(Attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa), gpu)
+    return attention(AttentionCall(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa), gpu)
 
 
 def _batch_norm(

@@ -23,7 +23,7 @@ FUNCTIONS = {"ReLU": nn.ReLU, "GELU": nn.GELU, "tanh": nn.Tanh}
 ROWS, FEATURES, DEEPEST = 128, 64, 16
 
 
-class Packed(NamedTuple):
+class PackedBytes(NamedTuple):
     """One step of `depth` times (Linear, activation function), measured."""
 
     saved: int  # bytes, parameters left out
@@ -38,7 +38,7 @@ class Packed(NamedTuple):
 
 
 @cache
-def packed(way: str, depth: int, function: str) -> Packed:
+def packed(way: str, depth: int, function: str) -> PackedBytes:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         layers = [m for _ in range(depth) for m in (nn.Linear(FEATURES, FEATURES), FUNCTIONS[function]())]
@@ -51,8 +51,8 @@ def packed(way: str, depth: int, function: str) -> Packed:
         found = gradient_error(lambda: model(x).sum(), weights, packing)
     errors = tuple(float(f"{error:.1e}") for error in found.relative.values())
     if not to:
-        return Packed(packing.saved, packing.saved, 0, 0, errors)
-    return Packed(packing.saved, packing.on_device, packing.moved_out, packing.moved_in, errors)
+        return PackedBytes(packing.saved, packing.saved, 0, 0, errors)
+    return PackedBytes(packing.saved, packing.on_device, packing.moved_out, packing.moved_in, errors)
 
 
 def in_words(way: str, depth: int, function: str) -> str:

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 import torch
 
 from ...models.transformer import Block, Config, causal_mask
-from ...recompute.op_costs import Cost, segment_costs
+from ...recompute.op_costs import OpCost, segment_costs
 from ...units import size, unit
 from .. import styles
 from ..styles import Drawing
@@ -48,7 +48,7 @@ def block_of(tokens: int) -> tuple[Block, tuple[torch.Tensor, torch.Tensor]]:
 
 
 @cache
-def results(tokens: int) -> dict[str, Cost]:
+def results(tokens: int) -> dict[str, OpCost]:
     """Label -> cost of each result that can be saved."""
     with torch.random.fork_rng(devices=[]):
         block, args = block_of(tokens)

@@ -15,7 +15,6 @@ from .make_release import examined
 
 SETTINGS = "settings.json"
 FILES = "assignment"  # the folder of the zip that holds the assignment's source
-VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
 
 # AUTOGRADER_ROOT and PYTHON are for a trial on another machine.
 _SETUP = """#!/usr/bin/env bash

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .cell_text import defined, lines, parse, read, squash, words
-from .file_formats import Cell
+from .file_formats import StudentCell
 from .release_cells import Release
 
 
@@ -42,7 +42,7 @@ class Match:
         return places == sorted(places)
 
 
-def match(cells: list[Cell], release: Release) -> Match:
+def match(cells: list[StudentCell], release: Release) -> Match:
     names = [_names(cell, release) for cell in cells]
     asked = [sorted({release.asked[name] for name in found & release.asked.keys()}) for found in names]
     match_of = [_match_by_metadata(cell, wanted, release) for cell, wanted in zip(cells, asked, strict=True)]
@@ -61,13 +61,13 @@ def match(cells: list[Cell], release: Release) -> Match:
     return result
 
 
-def _names(cell: Cell, release: Release) -> frozenset[str]:
+def _names(cell: StudentCell, release: Release) -> frozenset[str]:
     if release.asked.keys().isdisjoint(words(cell.text)):
         return frozenset()  # parsing takes far longer than this look
     return defined(cell.text) if cell.kind == "code" or parse(cell.text) else frozenset()
 
 
-def _match_by_metadata(cell: Cell, wanted: list[int], release: Release) -> int | None:
+def _match_by_metadata(cell: StudentCell, wanted: list[int], release: Release) -> int | None:
     """By metadata; but what the text defines is the stronger sign."""
     ids = (release.by_id[name] for name in cell.ids if name in release.by_id)
     r = release.by_grade_id[cell.grade_id] if cell.grade_id in release.by_grade_id else next(ids, None)
@@ -82,7 +82,7 @@ def _match_by_metadata(cell: Cell, wanted: list[int], release: Release) -> int |
     return None if no_code else r
 
 
-def _by_text(cells: list[Cell], match_of: list[int | None], release: Release) -> None:
+def _by_text(cells: list[StudentCell], match_of: list[int | None], release: Release) -> None:
     """Cells that lost their metadata but not a letter of their text; equal texts are taken in order."""
     taken: Counter[str] = Counter()
     for s, cell in enumerate(cells):
@@ -93,7 +93,7 @@ def _by_text(cells: list[Cell], match_of: list[int | None], release: Release) ->
             taken[text] += 1
 
 
-def _drop_copies(cells: list[Cell], result: Match, release: Release) -> None:
+def _drop_copies(cells: list[StudentCell], result: Match, release: Release) -> None:
     """A cell adds nothing if it is the stub, or its task's version before it once more, and gives the same again."""
     kept: dict[int, int] = {}  # the newest version
     seen: dict[int, int] = {}  # it or its newest copy: what lies between the two changed nothing
@@ -114,13 +114,13 @@ def _drop_copies(cells: list[Cell], result: Match, release: Release) -> None:
         seen[r] = s
 
 
-def _changed(between: list[Cell], text: str) -> bool:
+def _changed(between: list[StudentCell], text: str) -> bool:
     """Do these cells define what the text reads while it runs? Then it may fail before them, and not after."""
     needed = read(text)
     return any(not needed.isdisjoint(words(cell.text)) and needed & defined(cell.text) for cell in between)
 
 
-def _choose(cells: list[Cell], asked: list[list[int]], result: Match) -> None:
+def _choose(cells: list[StudentCell], asked: list[list[int]], result: Match) -> None:
     """The first version of an answer stands in its cell; a task without one takes the first cell with its names."""
     for s, r in enumerate(result.match_of):
         if r is not None and result.kin[s] == r and s not in result.copies:
@@ -131,7 +131,7 @@ def _choose(cells: list[Cell], asked: list[list[int]], result: Match) -> None:
             _settle(s, open_tasks[0], result)
 
 
-def _by_place(cells: list[Cell], result: Match, release: Release) -> None:
+def _by_place(cells: list[StudentCell], result: Match, release: Release) -> None:
     """Last resort: half of the stub's own lines are there; or, if it defines nothing, its place between neighbours."""
     lost = release.answers.keys() - result.answer.keys()
     own = Counter(release.by_line.values())
@@ -152,7 +152,7 @@ def _by_place(cells: list[Cell], result: Match, release: Release) -> None:
                 break
 
 
-def _unmatched(s: int, cell: Cell, result: Match) -> bool:
+def _unmatched(s: int, cell: StudentCell, result: Match) -> bool:
     return result.match_of[s] is None and result.kin[s] is None and bool(cell.text.strip())
 
 

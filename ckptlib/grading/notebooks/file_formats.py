@@ -39,7 +39,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudentCell:
     """One of the student's cells. `ids`: every name that the file gave it, the nbformat id first."""
 
     kind: str  # "code", "markdown" or "raw"
@@ -48,11 +48,11 @@ class Cell:
     ids: tuple[str, ...] = ()
 
 
-def read_cells(data: bytes) -> list[Cell]:
+def read_cells(data: bytes) -> list[StudentCell]:
     """The cells of a notebook file of any nbformat version; `Unreadable` with a reason if it is not one.
 
     >>> read_cells(b'{"cells": [{"cell_type": "code", "source": ["q1 = 3"]}]}')
-    [Cell(kind='code', text='q1 = 3', grade_id=None, ids=())]
+    [StudentCell(kind='code', text='q1 = 3', grade_id=None, ids=())]
     """
     if len(data) > MAX_BYTES:
         size, most = f"{len(data) / 2**20:.0f} MiB", f"{MAX_BYTES / 2**20:.0f} MiB"
@@ -121,11 +121,11 @@ def _raw_cells(notebook: Any) -> list[Any]:
     raise Unreadable("it is JSON, but has no list of cells, so it is not a notebook")
 
 
-def _cell(entry: dict[str, Any]) -> Cell:
+def _cell(entry: dict[str, Any]) -> StudentCell:
     metadata = _dict(entry.get("metadata"))
     grade_id = _dict(metadata.get("nbgrader")).get("grade_id")
     ids = (entry.get("id"), metadata.get("id"), metadata.get("cell_id"))  # Jupyter, Colab, Deepnote
-    return Cell(
+    return StudentCell(
         kind=_kind(entry),
         text=_text(entry.get("source", entry.get("input"))),
         grade_id=grade_id if isinstance(grade_id, str) else None,

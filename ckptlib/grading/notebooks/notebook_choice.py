@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from .cell_text import printable
-from .file_formats import PYTHON_SCRIPT, Cell, Unreadable, read_cells, seems
+from .file_formats import PYTHON_SCRIPT, StudentCell, Unreadable, read_cells, seems
 
 MAX_CANDIDATES = 8  # notebooks that are read of one student; the names nearest to the expected one come first
 IGNORED = (".ipynb_checkpoints", "__MACOSX", ".git", "timestamp.txt")  # the last is nbgrader's
@@ -23,7 +23,7 @@ class Candidate:
     """A file that can be read as a notebook."""
 
     path: str
-    cells: list[Cell]
+    cells: list[StudentCell]
 
 
 @dataclass(frozen=True)

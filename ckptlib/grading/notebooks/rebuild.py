@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 
 from .cell_matching import Match, match
 from .cell_text import defined, squash, without_colab, words
-from .file_formats import Cell
+from .file_formats import StudentCell
 from .notebook_choice import Candidate, Submitted, quoted, read_submission
 from .release_cells import Release
 
@@ -89,7 +89,7 @@ def _notes_on_choice(chosen: Candidate, submitted: Submitted, release: Release) 
 
 
 # ---- the cells ------------------------------------------------------------------------------------------------------
-def _rebuild(cells: list[Cell], release: NotebookNode, originals: Release) -> Rebuilt:
+def _rebuild(cells: list[StudentCell], release: NotebookNode, originals: Release) -> Rebuilt:
     found = match(cells, originals)
     colab = any("google.colab" in cell.text for cell in cells)
     texts = [without_colab(cell.text) if colab and cell.kind == "code" else cell.text for cell in cells]
@@ -161,7 +161,7 @@ def _new_id(wish: str, taken: set[str]) -> str:
 
 
 # ---- where the student's own cells go -------------------------------------------------------------------------------
-def _extra_cells(cells: list[Cell], found: Match, release: Release) -> dict[int, list[int]]:
+def _extra_cells(cells: list[StudentCell], found: Match, release: Release) -> dict[int, list[int]]:
     """Release cell (-1: the beginning) -> the student's cells that come after it, in the student's order.
 
     They come after the cell that they followed. Where the student had moved cells, that can be wrong, so two more rules
@@ -184,7 +184,7 @@ def _extra_cells(cells: list[Cell], found: Match, release: Release) -> dict[int,
     return extras
 
 
-def _place(s: int, r: int | None, here: int, cell: Cell, found: Match, release: Release) -> int | None:
+def _place(s: int, r: int | None, here: int, cell: StudentCell, found: Match, release: Release) -> int | None:
     """After which release cell does the student's cell s belong? None: it adds nothing to what is restored."""
     task = found.kin[s]
     if task is not None and task in found.answer:
@@ -201,7 +201,7 @@ def _place(s: int, r: int | None, here: int, cell: Cell, found: Match, release: 
     return max(here, r) if any(added) else None
 
 
-def _helpers_first(cells: list[Cell], places: dict[int, int], found: Match) -> None:
+def _helpers_first(cells: list[StudentCell], places: dict[int, int], found: Match) -> None:
     """Move a cell up when a cell that followed it in the student's notebook, and uses its names, is run earlier."""
     if found.in_order:
         return
@@ -218,7 +218,7 @@ def _helpers_first(cells: list[Cell], places: dict[int, int], found: Match) -> N
 
 
 # ---- what had happened to the student's notebook --------------------------------------------------------------------
-def _notes_on_repairs(cells: list[Cell], found: Match, release: Release, kept: set[int]) -> list[str]:
+def _notes_on_repairs(cells: list[StudentCell], found: Match, release: Release, kept: set[int]) -> list[str]:
     """The sentences, in the release's order. `kept`: the student's cells that are run beside the release's."""
     versions = defaultdict(list)
     for s, r in enumerate(found.match_of):
@@ -240,7 +240,7 @@ def _notes_on_repairs(cells: list[Cell], found: Match, release: Release, kept: s
 
 
 def _on_answer(
-    r: int, cells: list[Cell], versions: list[int], found: Match, release: Release, no_code: bool
+    r: int, cells: list[StudentCell], versions: list[int], found: Match, release: Release, no_code: bool
 ) -> list[str]:
     original = release.cells[r]
     if r in found.inside:
@@ -266,7 +266,7 @@ def _on_answer(
     return notes
 
 
-def _on_edited(cells: list[Cell], versions: list[int], release: Release, r: int, kept: set[int]) -> list[str]:
+def _on_edited(cells: list[StudentCell], versions: list[int], release: Release, r: int, kept: set[int]) -> list[str]:
     original = release.cells[r]
     edited = [s for s in versions if squash(_as_released(cells[s].text)) != original.squashed]
     if not edited:
