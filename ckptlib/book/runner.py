@@ -39,6 +39,7 @@ def execute(path: str | Path) -> str:
     client = NotebookClient(
         notebook,
         timeout=120,
+        startup_timeout=300,  # nothing is wrong with a notebook whose kernel starts late, on a busy machine
         iopub_timeout=60,  # a busy machine is late with what a cell prints: nbclient would go on without it
         raise_on_iopub_timeout=True,
         record_timing=False,

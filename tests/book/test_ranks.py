@@ -250,6 +250,28 @@ def test_copies_of_this_process_meet_and_go(folder):
 
 
 @needs_fork
+@pytest.mark.slow
+def test_copies_that_had_no_processor_are_asked_again(tmp_path):
+    def late(rank):
+        """Works for ever the first time, and would be a mistake; but nine others work on the same processor."""
+        asked = tmp_path / f"asked {rank}"
+        while not asked.exists() or asked.read_text() == str(os.getpid()):
+            asked.write_text(str(os.getpid()))
+        return rank
+
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(mine)})
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        assert ranks.forked(late, 2, seconds=3) == [0, 1]
+    finally:
+        for each in others:
+            each.kill()
+            each.wait()
+        os.sched_setaffinity(0, mine)
+
+
+@needs_fork
 @pytest.mark.parametrize(
     ("fn", "said"),
     [

@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect  # noqa: E402
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NAME = classroom.NAME
-STUDENTS = ("ada", "tony", "mallory", "eve", "pixel")
+STUDENTS = ("ada", "ken", "tony", "mallory", "eve", "pixel")
 COMMENT = "A good idea, and no return."
 PIXEL = """from IPython.display import HTML, Javascript, Markdown, display
 evil = "<script>window.ran = 1</script><img src=x onerror='window.ran = 2'><svg onload='window.ran = 3'></svg>"
@@ -107,7 +107,8 @@ def test_a_page_says_the_verdicts_and_runs_nothing(formgrader, course, student):
         "ada": "predict_saved: right.",
         "tony": "Is a `return` missing?",
         "mallory": "flagged: tampered kernel",
-        "eve": "Read again:",
+        "eve": "q1, q2, q3, q4: not answered",
+        "ken": "Read again: 1.",
         "pixel": "ledger: ",
     }
     assert said[student] in text
