@@ -31,7 +31,7 @@ def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list
     if sys.platform == "linux":
         said, starved = _copies(fn, ranks, seconds)
         if starved > seconds / 5 and not all(text and "found" in json.loads(text) for text in said):
-            seconds *= 4
+            seconds *= 2
             said, _ = _copies(fn, ranks, seconds)
     else:
         said = _threads(fn, ranks, seconds)
