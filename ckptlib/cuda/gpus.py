@@ -1,4 +1,4 @@
-"""Which GPU, and which torch, is the run to be imagined on? The numbers the simulation needs of it, with names.
+"""Which GPU and which release of torch does the simulation assume? The numbers that it needs, with names.
 
 A preset describes a GPU as torch 2.0 to 2.8 uses it, which is where published measurements come from; `at_release`
 turns it into the same GPU under a later torch.

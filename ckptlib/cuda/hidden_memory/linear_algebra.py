@@ -1,4 +1,4 @@
-"""What is known of the libraries behind torch.linalg and torch.fft: cuSOLVER, MAGMA, cuFFT, and cuBLAS's solvers.
+"""How much do the libraries behind torch.linalg and torch.fft allocate? Only cuSOLVER, MAGMA, cuFFT and cuBLAS know.
 
 Paths are inside pytorch/pytorch, aten/src/ATen/native/cuda. PyTorch asks the first three how large their work areas
 are, so only they know; the rules declare it, with a bound where the library's manual has one.

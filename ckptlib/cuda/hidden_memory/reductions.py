@@ -1,6 +1,6 @@
 """How much hidden memory does a CUDA reduction have while it adds up?
 
-A sum over many rows is shared out among blocks of threads that cannot talk to each other: each writes its partial
+A sum over many rows is divided among blocks of threads that cannot communicate with each other. Each writes its partial
 sums to a buffer, and the last to finish adds the buffer up. The buffer is allocated after the result, together with
 one 4-byte semaphore per group of blocks, and both are freed when the kernel has been launched.
 

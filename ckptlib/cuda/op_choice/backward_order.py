@@ -1,4 +1,4 @@
-"""In which order does backward run its nodes on CUDA? As if those that backward made were made in another thread.
+"""In which order does backward run its nodes on CUDA? As if the nodes that it makes came from another thread.
 
 The engine runs the node with the highest sequence number first (torch/csrc/autograd/engine.cpp `CompareNodeTaskTime`),
 and each thread counts its own nodes (ATen/SequenceNumber.h). On CUDA backward has a thread of its own, so the nodes

@@ -1,4 +1,4 @@
-"""How does a CPU run an op only CUDA has, or one whose outputs differ on CUDA? Stand-ins with CUDA's outputs.
+"""How does a CPU run an op that only CUDA has? Replacements for it, and for ops whose outputs differ, as on CUDA.
 
 They run below autograd and below the tracer, so what they allocate on the way is not counted. What they return
 has the shapes, dtypes and strides of CUDA's kernels (torch/_meta_registrations.py, and the .cu files named below).
@@ -55,7 +55,7 @@ def _cudnn(
     gpu: Gpu, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, with_lse: bool, p: float = 0.0,
     causal: bool = False, debug: bool = False, *, scale: float | None = None,
 ) -> tuple:  # fmt: skip
-    """cudnn/MHA.cpp. What it saves is flash's, and two seeds; its workspace is cuDNN's secret."""
+    """cudnn/MHA.cpp. What it saves is flash's, and two seeds; only cuDNN knows its workspace."""
     out, lse = _fused(q, k, v, mask, causal, scale)
     lse = lse.unsqueeze(-1) if with_lse else lse.new_empty(0)
     seed, offset = (q.new_empty((), dtype=torch.int64) for _ in range(2))

@@ -1,6 +1,6 @@
-"""How does a machine elsewhere get this very ckptlib, and the versions that it was used with here?
+"""How does another machine get exactly this ckptlib, and the versions of the packages that it was used with?
 
-A wheel is a zip of the package and what pip knows of it. So no build tool is needed, and no checkout either.
+A wheel is a zip of the package and of pip's record of it, so neither a build tool nor a checkout is needed.
 """
 
 from __future__ import annotations

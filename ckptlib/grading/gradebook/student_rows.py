@@ -64,7 +64,7 @@ class Sheets:
         self.cells = db.execute(about.where(api.BaseCell.notebook_id.in_(self.notebook_ids))).all()
 
     def of(self, student: str, timestamp: datetime.datetime | None) -> Sheet:
-        """The student's sheet; an empty one, in the gradebook too, if there was none."""
+        """The student's sheet. If there was none, an empty one is added to the gradebook."""
         found = select(api.SubmittedAssignment).filter_by(assignment_id=self.assignment_id, student_id=student)
         submission = self.db.scalars(found).one_or_none() or self._new(student)
         if timestamp is not None:

@@ -68,7 +68,7 @@ def _names(cell: StudentCell, release: Release) -> frozenset[str]:
 
 
 def _match_by_metadata(cell: StudentCell, wanted: list[int], release: Release) -> int | None:
-    """By metadata; but what the text defines is the stronger sign."""
+    """Match by metadata, unless the names that the text defines say otherwise."""
     ids = (release.by_id[name] for name in cell.ids if name in release.by_id)
     r = release.by_grade_id[cell.grade_id] if cell.grade_id in release.by_grade_id else next(ids, None)
     text = squash(cell.text)
@@ -83,7 +83,7 @@ def _match_by_metadata(cell: StudentCell, wanted: list[int], release: Release) -
 
 
 def _by_text(cells: list[StudentCell], match_of: list[int | None], release: Release) -> None:
-    """Cells that lost their metadata but not a letter of their text; equal texts are taken in order."""
+    """Match cells that lost their metadata but have unchanged text. Equal texts are matched in order."""
     taken: Counter[str] = Counter()
     for s, cell in enumerate(cells):
         twins = release.by_text.get(squash(cell.text), []) if match_of[s] is None else []
@@ -94,9 +94,9 @@ def _by_text(cells: list[StudentCell], match_of: list[int | None], release: Rele
 
 
 def _drop_copies(cells: list[StudentCell], result: Match, release: Release) -> None:
-    """A cell adds nothing if it is the stub, or its task's version before it once more, and gives the same again."""
+    """A cell adds nothing if it is the stub, or repeats its task's version before it with the same result."""
     kept: dict[int, int] = {}  # the newest version
-    seen: dict[int, int] = {}  # it or its newest copy: what lies between the two changed nothing
+    seen: dict[int, int] = {}  # that version or its newest copy: the cells between the two changed nothing
     for s, r in enumerate(result.kin):
         if r is None:
             continue

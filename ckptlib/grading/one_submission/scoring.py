@@ -1,4 +1,4 @@
-"""What is a submission worth, and why? Its record against the key: data against data, no kernel, no torch."""
+"""What is a submission worth, and why? Its record is compared with the key, without a kernel or torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TAMPERED = "tampered kernel"
 NOT_YET = "not graded yet"  # how the reason begins when the machine, and not the submission, is at fault
 NOT_ISOLATED = "not isolated: it could read and write everything that you can"
 LONGEST_ERROR = 200  # letters of what a cell raised
-_BLANK = "NotImplementedError"  # what a cell raises that nobody has filled in
+_BLANK = "NotImplementedError"  # what a stub raises that was not filled in
 
 
 @dataclass
@@ -38,7 +38,7 @@ class TaskScore:
 
 @dataclass
 class Result:
-    """A student's score and its reason. `failed`: it was the grader that could not, and it should be tried again."""
+    """A student's score and its reason. `failed`: the grader itself failed, so grade again."""
 
     student: str
     tasks: list[TaskScore]
@@ -141,7 +141,7 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
 
 
 def _ended(record: dict, name: str) -> str:
-    """Which cell ended the kernel, this one or an earlier one that it may have needed? Then a NameError is no news."""
+    """Which cell ended the kernel, this one or an earlier one that it needed? That explains a NameError."""
     for cell_id, cell in record.get("cells", {}).items():
         if cell_id == name:
             return "its cell ended the kernel" if cell.get("status") == "died" else ""

@@ -1,6 +1,6 @@
 """Has the student's code tampered with its kernel? Checks whose results only an honest kernel gives.
 
-A tamper check is asked before and after all other questions (run/probes_in_kernel.py says what it computes), and a cell
+A tamper check is run before and after all other questions (run/probes_in_kernel.py says what it computes), and a cell
 whose assertion must fail is run after all other cells.
 """
 

@@ -57,7 +57,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Item:
-    """How one task went. `told`: what was said to how many, the most frequent first."""
+    """How one task went. `told`: each message and how many students got it, the most frequent first."""
 
     task: str
     submissions: int
@@ -115,7 +115,7 @@ class Report:
 
 
 def frequent(messages: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
-    """How many got which message. Those that differ in their numbers alone are one, shown as it came most often.
+    """How many students got each message. Those that differ only in numbers count as one, in its most frequent form.
 
     >>> frequent([["4,096 is not right"], ["17 is not right"], ["all zeros"]])
     [('4,096 is not right', 2), ('all zeros', 1)]

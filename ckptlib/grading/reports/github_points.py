@@ -1,4 +1,4 @@
-"""How does a workflow on GitHub tell the points of each task? A table in the job's summary, and notices.
+"""How does a workflow on GitHub report the points of each task? A table in the job's summary, and notices.
 
 `python -m ckptlib.grading.reports.github_points verdicts.json`: the file is what `ckptlib check --json` printed. The
 two notices are those that GitHub Classroom's own reporter writes.

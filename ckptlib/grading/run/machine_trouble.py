@@ -1,4 +1,4 @@
-"""Was it the submission's fault, or the machine's? What the machine did is never a grade: it is tried again."""
+"""Was it the submission's fault, or the machine's? The machine's faults decide no grade: it is run again."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Listener:
                 self._take(peer)
 
     def drain(self) -> None:
-        """Take in the last messages of a dying kernel."""
+        """Read the last messages of a kernel that is ending."""
         for _ in range(64):
             if self._iopub.closed or not _ready([self._iopub], [], 0):
                 return
@@ -140,7 +140,7 @@ def _answer(message: message_validation.Message) -> dict | None:
 
 def _ready(readers: list, writers: list, seconds: float) -> set[int]:
     """Descriptors with something to read. poll, not select: that fails on descriptors from 1024 up."""
-    if not hasattr(select, "poll"):  # Windows, where only sockets can be waited for, and not nothing
+    if not hasattr(select, "poll"):  # Windows, where only sockets can be waited for, and at least one
         if not readers:
             time.sleep(seconds)
             return set()

@@ -25,7 +25,7 @@ _FIRST_SHARE = 0.75  # of a submission's time; the rest is for questions that ha
 _KERNEL_SHARE = 0.9  # of the processor time that is left: the kernel may be ended by one cell, and others follow
 _LEAST_CPU = 0.25  # seconds: with less left, no further kernel is started
 _SHORTEST_SHARE = 1.0  # seconds: in less, no kernel starts and answers
-_WAIT_FACTOR = 2.0  # times as long as the kernel took to end: on a busy machine a kernel is slow to die as well
+_WAIT_FACTOR = 2.0  # times as long as the kernel took to end: on a busy machine a kernel also ends slowly
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ class _Suspects:
     def is_certain(self, name: str, last: str, outcome: Outcome) -> bool:
         """Called when the kernel ended while `name` ran, after `last`. False: it may have been `last`, so try again.
 
-        Nobody is blamed for one death: in a machine without memory, any process may be ended.
+        One end proves nothing: where a machine has no memory left, any process may be ended.
         """
         is_first = outcome.why in ("died", "closed") and name not in self._died_once
         self._died_once.add(name)

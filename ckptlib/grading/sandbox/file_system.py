@@ -112,7 +112,7 @@ def privileged() -> bool:
 
 
 def _root_folders() -> list[str]:
-    """Bind what is a folder, repeat what is a link (/bin -> usr/bin)."""
+    """Bind folders, and make links again (/bin -> usr/bin)."""
     arguments: list[str] = []
     for path in map(Path, ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")):
         if path.is_symlink():

@@ -34,11 +34,11 @@ def settle(limits: Limits) -> None:
     os.setsid()
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
-        file.write("1000")  # when the machine runs out of memory, this goes first
+        file.write("1000")  # when the machine runs out of memory, this process is ended first
     private_proc()
     private_terminals()
     private_disk(limits.disk_bytes)
-    linux.bring_up_loopback()  # ipykernel and multiprocessing talk to themselves over it; it leads nowhere
+    linux.bring_up_loopback()  # ipykernel and multiprocessing connect to themselves over it, and to nothing else
     socket.sethostname("sandbox")
 
 
@@ -67,7 +67,7 @@ def private_terminals() -> None:
 
 
 def lock(limits: Limits, baseline: int | None) -> None:
-    """The last step before a stranger's code: limits, no capabilities, no way to get any, fewer system calls."""
+    """The last step before the student's code: limits, no capabilities, no way to get any, fewer system calls."""
     apply(limits, baseline)
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     linux.drop_capabilities()

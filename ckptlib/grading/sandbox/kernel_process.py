@@ -1,4 +1,4 @@
-"""How does the worker hold a kernel that it does not trust? By a pidfd, which names one process and never another."""
+"""How does the worker control a kernel that it does not trust? By a pidfd, which never refers to another process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class KernelProcess:
         return self.exit is None and self.ending >= 0 and not _readable(self.ending)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the kernel; to one that has ended, nothing."""
+        """Send a signal to the kernel, unless it has ended."""
         with contextlib.suppress(ProcessLookupError):
             if self.ending >= 0:
                 signal.pidfd_send_signal(self.ending, number)

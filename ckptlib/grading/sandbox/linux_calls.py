@@ -1,4 +1,4 @@
-"""Which Linux calls put a process in a world of its own? Those that Python 3.11 does not wrap, through ctypes."""
+"""Which Linux calls isolate a process? Those that Python 3.11 does not wrap, through ctypes."""
 
 from __future__ import annotations
 

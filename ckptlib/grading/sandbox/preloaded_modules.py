@@ -31,7 +31,7 @@ LATER = ["torch._dynamo"]
 
 def preload(names: Sequence[str]) -> list[str]:
     """Import `names`. Returns those that cannot be imported; the notebook may never need them."""
-    # Nobody steps through a graded notebook, and ipykernel spends 0.2 s on the chance.
+    # A graded notebook is never debugged, and ipykernel needs 0.2 s to prepare for that.
     sys.modules["debugpy"] = None  # type: ignore[assignment]  # Python's mark for: there is no such module
     importlib.import_module("ipykernel.debugger")
     del sys.modules["debugpy"]

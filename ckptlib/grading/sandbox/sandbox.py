@@ -44,7 +44,7 @@ class SandboxUnavailable(RuntimeError):
 
 
 class SandboxTrouble(SandboxUnavailable):
-    """This machine could isolate kernels, but does not manage to now: it is to be tried again, and never without."""
+    """This machine can isolate kernels, but failed to do so now. It is tried again, never without."""
 
 
 class Sandbox:
@@ -52,8 +52,8 @@ class Sandbox:
 
     sandboxed, warning = True, ""
 
-    def __init__(self, address: str, process: subprocess.Popen | None = None, lifeline: int = -1) -> None:
-        self.address, self._process, self._lifeline = address, process, lifeline
+    def __init__(self, address: str, process: subprocess.Popen | None = None, own_end: int = -1) -> None:
+        self.address, self._process, self._own_end = address, process, own_end
         self._owner = os.getpid()
 
     @classmethod
@@ -67,8 +67,8 @@ class Sandbox:
         if shutil.which("bwrap") is None:
             raise SandboxUnavailable("bubblewrap is missing. On Debian and Ubuntu: sudo apt-get install bubblewrap")
         address = str(own_folder() / f"warm-{secrets.token_hex(4)}")
-        process, lifeline = _launch(address, preload)
-        sandbox = cls(address, process, lifeline)
+        process, own_end = _launch(address, preload)
+        sandbox = cls(address, process, own_end)
         atexit.register(sandbox.close)
         return sandbox
 
@@ -109,7 +109,7 @@ class Sandbox:
         return self._process.pid if self._process else None
 
     def alive(self) -> bool:
-        """Can kernels be forked? If another process started the warm process, only trying can tell."""
+        """Can kernels be forked? If another process started the warm process, the only way to know is to try."""
         if self._process is None:
             return True
         with contextlib.suppress(ChildProcessError):  # its end is known already
@@ -118,10 +118,10 @@ class Sandbox:
         return False
 
     def close(self) -> None:
-        """End the warm process and with it all its kernels. A warm process of somebody else is left alone."""
-        if self._process is not None and self._lifeline >= 0 and self._owner == os.getpid():  # not in a forked copy
-            os.close(self._lifeline)
-            self._lifeline = -1
+        """End the warm process and with it all its kernels. Another process's warm process goes on."""
+        if self._process is not None and self._own_end >= 0 and self._owner == os.getpid():  # not in a forked copy
+            os.close(self._own_end)
+            self._own_end = -1
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5)
             self._process.kill()
@@ -139,22 +139,22 @@ class Sandbox:
 
 def _launch(address: str, preload: Sequence[str] | None) -> tuple[subprocess.Popen, int]:
     """Start the warm process; what was started, and the end of a pipe whose closing ends it."""
-    read, lifeline = os.pipe()
-    pipes = [read, os.pidfd_open(os.getpid())]  # the pidfd tells of our death even if a forked copy holds the lifeline
+    read, own_end = os.pipe()
+    pipes = [read, os.pidfd_open(os.getpid())]  # the pidfd shows our end even if a forked copy holds the pipe
     try:
         with open_listener(address) as listener:
             arguments = ["-m", "ckptlib.grading.sandbox.warm_process", "--listener", str(listener.fileno())]
-            arguments += ["--lifeline", *map(str, pipes), *([] if preload is None else ["--preload", *preload])]
+            arguments += ["--ending", *map(str, pipes), *([] if preload is None else ["--preload", *preload])]
             process = _start_and_keep(lambda: file_system.command(arguments, pipes), [listener.fileno()], pipes)
         _wait_until_ready(process)
     except BaseException:
-        os.close(lifeline)
+        os.close(own_end)
         Path(address).unlink(missing_ok=True)
         raise
     finally:
         for fd in pipes:
             os.close(fd)
-    return process, lifeline
+    return process, own_end
 
 
 def _start_and_keep(command: Callable[[], list[str]], fds: list[int], pipes: list[int]) -> subprocess.Popen:
@@ -211,7 +211,7 @@ _default: dict[int, Sandbox | Unconfined] = {}  # process id -> its sandbox: a f
 
 
 def default(own_work: bool = False) -> Sandbox | Unconfined:
-    """This process's own warm process, started when first needed. Where there can be none, it warns: loudly, once.
+    """This process's own warm process, started when first needed. Where there cannot be one, it warns once.
 
     own_work: what runs is the caller's own, who has run it before, so root may run it again. In many containers a
     reader of the book is root, and there is no sandbox.

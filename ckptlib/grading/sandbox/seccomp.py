@@ -1,4 +1,4 @@
-"""Which system calls does no honest notebook need? They fail with EPERM: a second wall, after the namespaces."""
+"""Which system calls does no honest notebook need? They fail with EPERM, a second barrier behind the namespaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DENY, _UNKNOWN = _ERRNO | errno.EPERM, _ERRNO | errno.ENOSYS
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ARCH, _NUMBER, _FIRST_ARGUMENT = 4, 0, 16  # offsets in what the filter is shown (little-endian machines only)
 
-# Memory that no limit counts (memfd, System V), others' memory, other worlds, the kernel's rarely walked paths.
+# Memory that no limit counts (memfd, System V), others' memory, new namespaces, and rarely used parts of Linux.
 _DENIED = {
     "x86_64": {
         "memfd_create": 319, "memfd_secret": 447, "shmget": 29, "msgget": 68, "semget": 64, "mq_open": 240,
@@ -45,7 +45,7 @@ _CHECKED = {  # calls that are fine with other arguments
 }
 _FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6 and netlink live in the network namespace; others, as vsock, do not
 _NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW… flag
-_X32 = 0x40000000  # x86_64 has a second numbering from here on, which would step around the list
+_X32 = 0x40000000  # x86_64 has a second numbering from here on, which would evade the list
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

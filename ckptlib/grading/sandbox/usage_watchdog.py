@@ -53,7 +53,7 @@ class Watchdog:
     def open_window(self) -> int:
         """Start to measure a peak of its own, for one question; bytes in use now."""
         with contextlib.suppress(OSError), open(f"/proc/{self._process.pid}/clear_refs", "w", encoding="utf-8") as file:
-            file.write("5")  # makes Linux forget the highest rss so far
+            file.write("5")  # resets the highest rss in Linux
         usage = look(self._process.pid)
         self.window_peak = usage.rss
         return usage.rss
@@ -94,7 +94,7 @@ class Watchdog:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all that came from it, orphans too: a pid namespace's first process adopts them."""
+    """A process and all its descendants, including orphans, which the first process of a pid namespace adopts."""
     found, todo = [], [pid]
     while todo:
         pid = todo.pop()

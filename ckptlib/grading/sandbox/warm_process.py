@@ -38,17 +38,17 @@ def own_rights_only(uid: int | None) -> None:
     linux.prctl(linux.PR_SET_DUMPABLE, 0)  # nobody of the same user looks into this process
 
 
-def serve(listener: socket.socket, lifelines: list[int]) -> None:
-    """Fork a keeper for every connection, until a lifeline (the worker's pipe or pidfd) says that it is gone."""
+def serve(listener: socket.socket, endings: list[int]) -> None:
+    """Fork a keeper for every connection, until the worker is gone. endings: readable then (its pipe and pidfd)."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Linux removes keepers that have ended
     asked, ask = os.pipe()  # keepers ask for LATER here
     is_done = "torch" not in sys.modules
     poll = select.poll()
-    for fd in (listener.fileno(), asked, *lifelines):
+    for fd in (listener.fileno(), asked, *endings):
         poll.register(fd, select.POLLIN)
     while True:
         ready = {fd for fd, _ in poll.poll()}
-        if ready & set(lifelines):
+        if ready & set(endings):
             return
         if asked in ready:
             os.read(asked, 4096)
@@ -62,13 +62,13 @@ def serve(listener: socket.socket, lifelines: list[int]) -> None:
             with connection:
                 if os.fork() == 0:
                     listener.close()
-                    for fd in (asked, *lifelines):
+                    for fd in (asked, *endings):
                         os.close(fd)
                     _keep(connection, ask)
 
 
 def _keep(connection: socket.socket, ask: int) -> None:
-    """The keeper's whole life. Never returns."""
+    """Everything that a keeper does. Never returns."""
     status = 1
     try:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -141,7 +141,7 @@ def main() -> None:
     """Started by sandbox.py only; see there for the arguments."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listener", type=int, required=True)
-    parser.add_argument("--lifeline", type=int, nargs=2, required=True)
+    parser.add_argument("--ending", type=int, nargs=2, required=True)
     parser.add_argument("--become", type=int, default=None)
     parser.add_argument("--preload", nargs="*", default=PRELOAD)
     args = parser.parse_args()
@@ -153,7 +153,7 @@ def main() -> None:
     print("ready", *left_out, flush=True)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 1), os.dup2(null, 2)  # nobody reads on; what goes wrong from here is reported on the connection
-    serve(listener, args.lifeline)
+    serve(listener, args.ending)
 
 
 if __name__ == "__main__":

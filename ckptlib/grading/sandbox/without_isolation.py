@@ -139,14 +139,14 @@ class UnconfinedProcess:
         return self._process.poll() is None
 
     def signal(self, number: int) -> None:
-        """Send a signal to the kernel; to one that has ended, nothing. On Windows, which has none, it does nothing."""
+        """Send a signal to the kernel, unless it has ended. On Windows, which has no signals, this does nothing."""
         if sys.platform != "win32":
             self._process.send_signal(number)
 
     def kill(self) -> None:
         """End the kernel and what can be found of its descendants. One that has detached itself is not found.
 
-        Of another user, everything is found.
+        Where the kernel has its own user, all its processes are found.
         """
         import psutil
 
@@ -201,7 +201,7 @@ def main() -> None:
         from .isolation import lock
 
         lock(Limits(**request["limits"]), data_nbytes())
-    elif sys.platform != "win32":  # Windows has no such limits: the watchdog alone has to do
+    elif sys.platform != "win32":  # Windows has no such limits, so only the watchdog enforces them
         apply(Limits(**request["limits"]), data_nbytes(), own_user=False)
     sys.path.insert(0, "")
     kernel_start.start(request["key"], request["fds"], request["told"])

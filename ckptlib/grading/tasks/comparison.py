@@ -150,7 +150,7 @@ def _numeric(value: Any) -> bool:
 
 
 def _as_numbers(value: Any, ndim: int) -> Any:
-    """Where a row is due (ndim 1 or more), a tensor is a list; where a number is due, one of one number is that."""
+    """A tensor counts as a list where one is expected (ndim 1 or more), and as a number if it holds only one."""
     if isinstance(value, Array) and ndim > 0:
         return value.values.tolist()
     if isinstance(value, Array) and value.values.size == 1:

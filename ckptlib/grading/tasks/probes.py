@@ -108,8 +108,8 @@ class Task:
 
         hidden: on other inputs, with the key; only where the assignment's source is available.
 
-        What earns nothing is told on stderr, which nbgrader takes for a failure, and its Validate shows. An exception
-        would be the same to nbgrader, but would keep a reader from running the cells below.
+        An answer that earns nothing is reported on stderr, which nbgrader treats as a failure and its Validate shows.
+        An exception would do the same, but it would keep a reader from running the cells below.
         """
         if len(answers) != len(self.names):
             raise CkptError(f"check.{self.name} takes {', '.join(self.names)}: {len(answers)} were passed")

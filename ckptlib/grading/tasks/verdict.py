@@ -1,4 +1,4 @@
-"""Is the answer right, and if not, which idea is missing? Data against data, outside the kernel that made it."""
+"""Is the answer right, and if not, which idea is missing? Data is compared, outside the kernel that returned it."""
 
 from __future__ import annotations
 

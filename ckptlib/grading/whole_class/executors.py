@@ -40,7 +40,7 @@ class Pool:
                     self._sandbox = _start_warm_process()
                 self._sandbox.result()
                 break
-            except SandboxTrouble:  # the machine is in trouble, perhaps only now
+            except SandboxTrouble:  # a problem of the machine, which may be temporary
                 time.sleep(pause)
                 self._sandbox = _start_warm_process()
         return getattr(self._sandbox.result(), "address", None)
@@ -82,7 +82,7 @@ def _grade_one(payload: dict) -> dict:
 
 
 def _begin(parent: int) -> None:
-    """In each worker. A killed coordinator cannot tell its workers to stop, so they look whether it is still there."""
+    """Runs in each worker. A coordinator that was killed cannot stop its workers, so they check whether it exists."""
     import psutil
     import torch
 
@@ -103,7 +103,7 @@ class Cluster:
         require("cluster", "--cluster, here and on each worker,")
         from distributed import Client
 
-        self._client = Client.__new__(Client)  # held before it is made: one that fails half-way has to be closed
+        self._client = Client.__new__(Client)  # made in two steps, because one that fails half-way has to be closed
         try:
             Client.__init__(self._client, address, timeout=20, set_as_default=False)
         except (OSError, ValueError) as error:
