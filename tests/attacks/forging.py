@@ -91,7 +91,6 @@ for junk in (b"", b"\x00" * 10**5, b"<IDS|MSG>", b"\xff" * 100):
 from ckptlib.grading.run import probes_in_kernel
 
 probes_in_kernel.sample = lambda seed: {}
-probes_in_kernel._sample = lambda given: {}
 
 # %% execution counts and replies of the future
 kernel = get_ipython().kernel
