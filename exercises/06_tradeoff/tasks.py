@@ -15,7 +15,10 @@ from ckptlib.planning import known_schedules as builders
 check = Checks(__file__)
 
 NOT_YET = "not answered yet"
-MODULES = [builders, *(import_module(f"ckptlib.planning.{name}") for name in ("optimal", "optimal_table"))]
+MODULES = [
+    builders,
+    *(import_module(f"ckptlib.planning.{name}") for name in ("optimal_schedule", "optimal_schedule_table")),
+]
 
 
 def refuse(*args, **kwargs):
