@@ -66,6 +66,8 @@ def _scale(ax: Axes, panel: Mapping[str, Curve], log: str) -> None:
     """Logarithmic axes get the measured x as ticks, if they are few; others begin at 0 unless something is below."""
     measured = sorted({x for curve in panel.values() for x in curve})
     lowest = min(y for curve in panel.values() for y in curve.values())
+    if all(float(x).is_integer() for x in measured):
+        ax.xaxis.get_major_locator().set_params(integer=True)
     if "x" in log:
         ax.set_xscale("log")
         if len(measured) <= 8:
