@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..errors import CkptError
 from . import styles
@@ -66,8 +67,9 @@ def _scale(ax: Axes, panel: Mapping[str, Curve], log: str) -> None:
     """Logarithmic axes get the measured x as ticks, if they are few; others begin at 0 unless something is below."""
     measured = sorted({x for curve in panel.values() for x in curve})
     lowest = min(y for curve in panel.values() for y in curve.values())
-    if all(float(x).is_integer() for x in measured):
-        ax.xaxis.get_major_locator().set_params(integer=True)
+    locator = ax.xaxis.get_major_locator()
+    if isinstance(locator, MaxNLocator) and all(float(x).is_integer() for x in measured):
+        locator.set_params(integer=True)
     if "x" in log:
         ax.set_xscale("log")
         if len(measured) <= 8:

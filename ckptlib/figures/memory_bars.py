@@ -25,7 +25,7 @@ PART_LOOKS = {
     "gradients": "gradient",
     "activations": "activation",
     "logits and loss": "input",
-    "workspace": "workspace",
+    "temporary": "workspace",
     "other": "buffer",
 }
 

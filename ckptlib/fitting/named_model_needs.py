@@ -83,7 +83,7 @@ class BlockChain:
         step = next(step for step in cost.steps if step.nbytes == cost.peak)
         window, parts = self.after
         if max(schedule.forwards()[: self.layers]) == 1:
-            parts = {**parts, "workspace": parts["workspace"] - self.block.again}
+            parts = {**parts, "temporary": parts["temporary"] - self.block.again}
         if self.base + cost.peak > sum(parts.values()):
             window, parts = self._window(step), self._parts(step, schedule, cost.steps)
         extra = cost.time / self.plain_time - 1
@@ -109,7 +109,7 @@ class BlockChain:
         parts["gradients"] += (max(len(before) - 1, 0) - reversed_there) * block.parameters
         if before and kind != BACKWARD:
             parts["gradients"] += block.head_gradients
-            parts["workspace"] += block.gradient - block.head_gradients
+            parts["temporary"] += block.gradient - block.head_gradients
         parts["activations"] += self.base + step.nbytes - sum(parts.values())
         return parts
 

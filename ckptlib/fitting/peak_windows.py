@@ -16,12 +16,12 @@ PART_OF = {
     "gradient": "gradients",
     "optimizer state": "optimizer",
     "activation": "activations",
-    "temporary": "workspace",
-    "workspace": "workspace",
+    "temporary": "temporary",
+    "workspace": "temporary",
     "buffer": "other",
     "input": "other",
 }
-PARTS = ("parameters", "gradients", "optimizer", "activations", "logits and loss", "workspace", "other")
+PARTS = ("parameters", "gradients", "optimizer", "activations", "logits and loss", "temporary", "other")
 Parts = dict[str, int]
 
 

@@ -118,7 +118,7 @@ def _with_gradients(done: Parts) -> Parts:
     """Once backward is done there is a gradient for every parameter. Without an optimizer, the record takes it for
     work space."""
     unknown = done["parameters"] - done["gradients"]
-    return {**done, "gradients": done["parameters"], "workspace": done["workspace"] - unknown}
+    return {**done, "gradients": done["parameters"], "temporary": done["temporary"] - unknown}
 
 
 @dataclass(frozen=True)

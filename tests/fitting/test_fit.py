@@ -59,7 +59,7 @@ def test_three_layers_continued_are_all_layers_measured_to_the_byte(config, prec
     assert need.nbytes == run.peak and need.window.startswith(window)
     found = parts(run.timeline, run.timeline.peak_moment, config)
     assert found.keys() == need.parts.keys()
-    for part in set(found) - {"gradients", "workspace"}:  # without an optimizer, a fresh gradient is not known as one
+    for part in set(found) - {"gradients", "temporary"}:  # without an optimizer, a fresh gradient is not known as one
         assert found[part] == need.parts[part], part
 
 
@@ -196,7 +196,7 @@ def test_source_001_and_its_batch_of_21():
     chain = BlockChain(at, "none")
     done = chain.block.deeper(chain.block.done, 48, True)
     state = done["parameters"] + done["gradients"] + chain.adamw.state
-    assert 0 <= done["workspace"] < 2**25  # cuBLAS' two
+    assert 0 <= done["temporary"] < 2**25  # cuBLAS' two
     assert state / GiB == pytest.approx(31.70, abs=0.005)
     # One sequence more: what is measured is more than five times the 2.27 of the source ...
     more = found["none"].too_much.nbytes - found["none"].need.nbytes
@@ -220,7 +220,7 @@ def test_training_state_is_what_adam_needs(precision, nbytes):
     assert window == "update"
     assert nbytes[0] <= fullest["parameters"] / config.parameters <= nbytes[0] * 1.001  # rounded up to 512 B
     assert nbytes[1] <= optimizer(at).state / config.parameters <= nbytes[1] * 1.001
-    assert fullest["gradients"] + fullest["workspace"] > 0
+    assert fullest["gradients"] + fullest["temporary"] > 0
 
 
 def test_a_step_trains(monkeypatch):
