@@ -2,6 +2,7 @@
 
 import re
 from functools import wraps
+from importlib import import_module
 
 import torch
 from torch import nn
@@ -10,8 +11,15 @@ from torch.autograd.graph import saved_tensors_hooks
 import ckptlib as ck
 from ckptlib.grading import Checks
 from ckptlib.grading.tasks.inputs import Given
+from ckptlib.grading.tasks.own_code import OwnCode
 
 check = Checks(__file__)
+
+CHECKPOINTS = [import_module(name) for name in ("torch.utils.checkpoint", "ckptlib.recompute", "ckptlib.planning")]
+own = OwnCode(
+    *CHECKPOINTS,
+    says="That is PyTorch's checkpoint, or the library's. Here the Function is to be yours, all of it",
+)
 
 
 class Counted(nn.Module):
@@ -77,10 +85,15 @@ def in_short(message):
     return message.split(". ")[0].split(" (")[0][:100]
 
 
-def node(Function, y):
-    """Whose node made y? A class may have any name: it is known by the class of its nodes."""
-    own = getattr(Function, "_backward_cls", None)
-    return "yours" if own and isinstance(y.grad_fn, own) else type(y.grad_fn).__name__
+def node(Function, y, args):
+    """Whose node made y, and does it take args? Nothing else may have been left in the graph."""
+    made = y.grad_fn
+    if not (isinstance(Function, type) and getattr(type(made), "_forward_cls", None) is Function):
+        return f"a node {type(made).__name__}"
+    sources = [a if a.grad_fn is None else a.grad_fn for a in args if isinstance(a, torch.Tensor)]
+    taken = [before for before, _ in made.next_functions if before is not None]
+    others = [n for n in taken if not any(source is getattr(n, "variable", n) for source in sources)]
+    return f"yours, after a node {type(others[0]).__name__}" if others else "yours"
 
 
 def once(node):
@@ -106,6 +119,7 @@ def once(node):
     "drawn next",
     "arguments that require a gradient",
 )
+@own.only()
 def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
     """One step through `Function.apply(fn, *args)`.
 
@@ -128,6 +142,7 @@ def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
     begin()
     ys = Function.apply(segment, *args)
     ys = (ys,) if isinstance(ys, torch.Tensor) else ys
+    made_by = node(Function, ys[0], args)
     once(ys[0].grad_fn)
     torch.rand(5, generator=generator)  # somebody else draws between forward and backward
     ends = [behind(y) for y in ys if y.requires_grad]
@@ -140,7 +155,7 @@ def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
         gradients = [t.grad for t in wanted]
     return (
         segment.calls,
-        node(Function, ys[0]),
+        made_by,
         kept,
         digests(ys),
         sum(t.grad is not None for t in wanted),

@@ -32,10 +32,15 @@ class Answer(NamedTuple):
 def answers(assignment: str) -> list[Answer]:
     found = []
     for path in sorted((ROOT / "tests" / "submissions" / assignment).glob("*/*.py")):
-        for chunk in ("\n" + path.read_text(encoding="utf-8")).split("\n# %% ")[1:]:
-            title, _, code = chunk.partition("\n")
-            found.append(Answer(assignment, path.stem, path.parent.name == "right", title.strip(), code.strip("\n")))
+        for title, code in titled(path):
+            found.append(Answer(assignment, path.stem, path.parent.name == "right", title, code))
     return found
+
+
+def titled(path: Path) -> list[tuple[str, str]]:
+    """The titles and the code in a file whose pieces each begin with a line `# %% title`."""
+    chunks = ("\n" + path.read_text(encoding="utf-8")).split("\n# %% ")[1:]
+    return [(title.strip(), code.strip("\n")) for title, _, code in (chunk.partition("\n") for chunk in chunks)]
 
 
 def submission(assignment: Assignment, replaced: dict[str, str]) -> bytes:

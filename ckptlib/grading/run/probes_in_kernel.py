@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..tasks import answer_encoding, comparison, inputs, probes, verdict
+from ..tasks import answer_encoding, comparison, inputs, own_code, probes, verdict
 from ..tasks.answer_encoding import encode
 from ..tasks.inputs import Given
 from ..tasks.probes import as_new
@@ -66,7 +66,7 @@ def sample(seed: int) -> Any:
             "unequal": [a.equal(a + 1), torch.allclose(a, a + 1), bool(np.array_equal(a.numpy(), a.numpy() + 1))],
             "python": [len(range(size)), sum(range(size)), size == size + 1, isinstance(size, str), _asserts()],
             "builtins": [type(f).__name__ for f in (len, isinstance, abs, all, any, sum, id, hash, repr)],
-            "grading": _digest([sys.modules[__name__], answer_encoding, comparison, inputs, probes, verdict]),
+            "grading": _digest([sys.modules[__name__], answer_encoding, comparison, inputs, own_code, probes, verdict]),
             "saved": [ck.saved_tensors(lambda: x * x).nbytes, ck.saved_tensors(lambda: x * 3).nbytes],
         }
         return encode(found)

@@ -10,13 +10,6 @@ def policy_for(segment, args, budget):
     return policy
 
 
-# %% the library's knapsack
-def policy_for(segment, args, budget):
-    from ckptlib.recompute.selective import by_budget
-
-    return by_budget(budget, segment, *args).start()[0]
-
-
 # %% runs the segment more than once to plan
 def policy_for(segment, args, budget):
     places = [i for i, cost in enumerate(segment_costs(segment, *args)) if cost.flops and cost.again]

@@ -1,0 +1,148 @@
+"""Did the student write what answers here? Sees every call into code that the answer was to replace.
+
+own = OwnCode(torch.utils.checkpoint, says="That is PyTorch's checkpoint.")
+with own.only():
+    answer()
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from ...errors import CkptError
+
+_LONG = 40  # instructions: nobody writes two functions that agree in so many without copying one
+# Ways out of the thread that is watched; each of them tells the audit hooks of Python.
+_WAYS_OUT = set("os.fork os.forkpty os.posix_spawn os.spawn os.exec os.system subprocess.Popen pty.spawn".split())
+_WAYS_OUT |= set("_thread.start_new_thread _thread.start_joinable_thread".split())
+_WAYS_OUT |= set("ctypes.dlopen ctypes.dlsym ctypes.call_function".split())
+
+
+class NotYourOwn(CkptError):
+    """Code ran that the answer was to replace."""
+
+
+class OwnCode:
+    """Code that an answer may not call: all functions in the files of these modules, and in copies of the files.
+
+    A function is known by its code, so it does not matter under which name it is reached, or which module, exec or
+    unpickling made it. A long function is also known by its instructions, which stay when its names are changed.
+    """
+
+    def __init__(self, *modules: ModuleType, says: str):
+        self.modules, self.says = modules, says
+        self._judged: dict[int, tuple[CodeType, bool]] = {}
+
+    @cached_property
+    def _forbidden(self) -> tuple[set[CodeType], set[bytes]]:
+        codes = {code for path in map(_files, self.modules) for file in path for code in _functions(file)}
+        return codes, {shape for code in codes if len(shape := _instructions(code)) >= _LONG}
+
+    def covers(self, code: CodeType) -> bool:
+        if id(code) not in self._judged:
+            codes, shapes = self._forbidden
+            self._judged[id(code)] = code, code in codes or _instructions(code) in shapes
+        return self._judged[id(code)][1]
+
+    @contextmanager
+    def only(self, on_call: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Raises NotYourOwn at the forbidden call, and again at the end if the answer has caught that.
+
+        on_call is called whenever a function is, and may raise.
+        """
+        self._forget_results()
+        self._forbidden  # noqa: B018 - computed before anything is watched
+        found: list[str] = []
+        looked = False
+        this, of_the_watching = sys._getframe().f_code, (sys.setprofile, sys.getprofile)
+
+        def watch(frame: FrameType, event: str, arg: Any) -> None:
+            nonlocal looked
+            looked = looked or frame.f_code is _look.__code__
+            if event == "call" and self.covers(frame.f_code):
+                found.append(self.says)
+                raise NotYourOwn(self.says)
+            if event == "c_call" and arg in of_the_watching and frame.f_code is not this:
+                found.append(_STOPPED)
+            if event in ("call", "c_call"):
+                on_call()
+
+        before = sys.getprofile()
+        sys.setprofile(watch)
+        try:
+            with _no_way_out(found):
+                yield
+                looked = False
+                _look()
+        finally:
+            sys.setprofile(before)
+        if found or not looked:  # ctypes can end the watching and leave no other trace
+            raise NotYourOwn(found[0] if found else _STOPPED)
+
+    def _forget_results(self) -> None:
+        """What a function with a cache has returned before, it returns again without a call."""
+        for module in self.modules:
+            for thing in vars(module).values():
+                if hasattr(thing, "cache_clear"):
+                    thing.cache_clear()
+
+
+_STOPPED = "While an answer is tested, the functions that it calls are watched, and something has meddled with that"
+
+
+def _look() -> None:
+    """Called to see whether calls are still watched."""
+
+
+class _Watched:
+    """Who is watched now. Python never removes an audit hook, so there is one, and it looks here."""
+
+    thread: int | None = None
+    found: list[str]
+    has_hook = False
+
+
+@contextmanager
+def _no_way_out(found: list[str]) -> Iterator[None]:
+    if not _Watched.has_hook:
+        sys.addaudithook(_audit)
+        _Watched.has_hook = True
+    _Watched.thread, _Watched.found = threading.get_ident(), found
+    try:
+        yield
+    finally:
+        _Watched.thread = None
+
+
+def _audit(event: str, args: tuple) -> None:
+    if event in _WAYS_OUT and _Watched.thread == threading.get_ident():
+        says = f"{event} is refused while an answer that is to be your own is tested"
+        _Watched.found.append(says)
+        raise NotYourOwn(says)
+
+
+def _files(module: ModuleType) -> Iterable[Path]:
+    if hasattr(module, "__path__"):
+        return [file for folder in module.__path__ for file in Path(folder).rglob("*.py")]
+    return [Path(str(module.__file__))]
+
+
+def _functions(file: Path) -> Iterator[CodeType]:
+    """Of every function and class body in a file, however deep."""
+    todo = [compile(file.read_text(encoding="utf-8"), str(file), "exec", dont_inherit=True)]
+    while todo:
+        inner = [const for const in todo.pop().co_consts if isinstance(const, CodeType)]
+        yield from inner
+        todo += inner
+
+
+def _instructions(code: CodeType) -> bytes:
+    """What it does, without the names and numbers that it does it with; of a function that has a name."""
+    return b"" if code.co_name.startswith("<") else code.co_code[::2].replace(b"\0", b"")  # 0: room for a cache

@@ -1,0 +1,56 @@
+"""Where a task asks for the student's own code, does the library's earn nothing, whatever it is called?"""
+
+import sys
+from contextlib import suppress
+from types import ModuleType
+
+import pytest
+from answers import ROOT, Answer, titled
+from test_answers import judged
+
+from ckptlib.grading.tasks.own_code import NotYourOwn, OwnCode
+
+BORROWED = [
+    Answer(*path.stem.split("-"), False, title, code)
+    for path in sorted((ROOT / "tests" / "attacks" / "borrowing").glob("*.py"))
+    for title, code in titled(path)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", BORROWED, ids=str)
+def test_borrowed_code_earns_nothing(answer):
+    verdict = judged(answer)
+    assert verdict.share == 0, verdict.message
+
+
+@pytest.fixture
+def lent(tmp_path):
+    """A module whose functions may not be called."""
+    (tmp_path / "lent.py").write_text("def double(x):\n    return 2 * x\n\n\n")
+    module = ModuleType("lent")
+    module.__file__ = str(tmp_path / "lent.py")
+    exec(compile((tmp_path / "lent.py").read_text(), module.__file__, "exec"), vars(module))
+    return module
+
+
+def test_what_is_your_own_is_left_alone(lent):
+    before, own = sys.getprofile(), OwnCode(lent, says="no")
+
+    def double(x):
+        return x + x
+
+    with own.only():
+        assert double(21) == 42
+    with pytest.raises(ZeroDivisionError), own.only():
+        double(1 / 0)
+    assert sys.getprofile() is before
+
+
+def test_a_call_is_stopped_and_told_even_if_that_is_caught(lent):
+    own = OwnCode(lent, says="that was lent")
+    for call in (lambda: lent.double(1), lambda: list(map(lent.double, [1]))):
+        with pytest.raises(NotYourOwn, match="that was lent"), own.only():
+            call()
+        with pytest.raises(NotYourOwn, match="that was lent"), own.only(), suppress(NotYourOwn):
+            call()
