@@ -13,7 +13,7 @@ def revolve(n, slots):
 import inspect
 
 def revolve(n, slots):
-    names = {"__name__": "ckptlib.planning.mine", "__package__": "ckptlib.planning"}
+    names = {"__name__": "mine", "__package__": "ckptlib.planning"}
     exec(inspect.getsource(sys.modules["ckptlib.planning.known_schedules"]), names)
     return names["revolve"](n, slots).actions
 
@@ -27,7 +27,7 @@ import sys
 text = inspect.getsource(sys.modules["ckptlib.planning.known_schedules"])
 for old, new in {"slots": "room", "_reverse": "back", "_split": "cut", "length": "size", "middle": "m"}.items():
     text = text.replace(old, new)
-names = {"__name__": "ckptlib.planning.mine", "__package__": "ckptlib.planning"}
+names = {"__name__": "mine", "__package__": "ckptlib.planning"}
 exec(text, names)
 
 def revolve(n, slots):
