@@ -325,7 +325,7 @@ def test_the_walls_stand_for_an_ordinary_user_too(need, root):
     command = ["bwrap", "--dev-bind", "/", "/", *readable_by_all(Path(sys.base_prefix), root), "--"]
     command += ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
     command += [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={home}/t"]
-    files = "sandbox/test_sandbox.py", "sandbox/test_visible_files.py", "run/test_run.py"
+    files = "sandbox/test_sandbox.py", "sandbox/test_visible_files.py", "run/test_run_submission.py"
     command += [str(root / "tests/grading" / name) for name in files]
     chosen = "signalled or siblings or network or rights or everything_visible or of_the_course or next_does or peak "
     command += ["-k", chosen + "or exits or bytes or disk or (secret and walking) or its_own_kernel or watches"]
