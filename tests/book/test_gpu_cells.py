@@ -78,9 +78,16 @@ def used(source: str) -> set[str]:
 
 
 def loop_variables(source: str) -> set[str]:
-    """Of comprehensions. Since Python 3.12, symtable lists them with the names around."""
-    loops = [node.target for node in ast.walk(ast.parse(source)) if isinstance(node, ast.comprehension)]
-    return {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
+    """What comprehensions alone give a value. Since Python 3.12, symtable lists it with the names around."""
+    nodes = list(ast.walk(ast.parse(source)))
+    targets = [node.target for node in nodes if isinstance(node, ast.comprehension)]
+    passing = [node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    lasting = {
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in passing
+    }
+    return {node.id for node in passing} - lasting
 
 
 def defined(statement: ast.stmt) -> set[str]:
@@ -151,10 +158,10 @@ def test_the_gpu_cell_counts_what_is_simulated(fresh_gpu, path, monkeypatch, cap
 
 
 DOUBLE_BACKWARD = """
-real = ck.measure(partial(prepare, True), "cuda", builds=True)
+real = ck.measure(lambda: prepare(True), "cuda", builds=True)
 chosen = at_release(preset(launch.running() or "a100"), torch.__version__)
 gpu = None
-simulated = ck.measure(partial(prepare, True), "sim:cuda", builds=True, gpu=chosen)
+simulated = ck.measure(lambda: prepare(True), "sim:cuda", builds=True, gpu=chosen)
 print(*(peak for m in (real, simulated) for peak in (m.forward_peak, m.peak, m.reserved)), flush=True)
 os._exit(0)
 """
@@ -167,7 +174,7 @@ def test_a_double_backward_counts_what_is_simulated_in_a_new_process(tmp_path):
     before, last = gpu_cell(CHAPTERS[1])
     imports = "import os\nfrom ckptlib.cuda.gpus import at_release, preset\nfrom ckptlib.cuda.phantom import launch\n"
     script = tmp_path / "script.py"
-    script.write_text(imports + before + "\n" + last.partition("options =")[0] + DOUBLE_BACKWARD, encoding="utf-8")
+    script.write_text(imports + before + "\n" + last.partition("peaks =")[0] + DOUBLE_BACKWARD, encoding="utf-8")
     given = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, encoding="utf-8", env=given)
     real, simulated = (done.stdout.split()[i : i + 3] for i in (0, 3))
