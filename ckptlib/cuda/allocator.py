@@ -166,6 +166,12 @@ class CachingAllocator:
     def reset_peak(self) -> None:
         self.peak_allocated, self.peak_reserved = self.allocated, self.reserved
 
+    def forget_freed(self) -> None:
+        """Strike from the history what is allocated no more, and the release of it."""
+        last = {action.address: action for action in self.history or () if action.kind == "alloc"}
+        kept = {id(action) for address, action in last.items() if address in self._live}
+        self.history = [a for a in self.history or () if a.kind.startswith("segment") or id(a) in kept]
+
     @property
     def segments(self) -> list[Segment]:
         """The memory as it is now, by address (`snapshot`). An expandable segment has one entry per mapped stretch."""

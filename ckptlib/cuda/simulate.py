@@ -45,18 +45,43 @@ class _Replay:
         self.where = ("before", -1)  # the phase and the op that the next change belongs to
 
     def run(self) -> Simulation:
-        line = self.result.timeline
-        self.allocator.history = []
-        for index in self.trace.before:
-            self.alloc_storage(index)
-        line.start, line.changes = line.changes, []
-        self.allocator.reset_peak()
-        for op, events in groupby(self.trace.events, key=lambda event: event.op):
-            if op < 0:
-                self.replay(events)
-            else:
-                self.replay_op(self.trace.ops[op], list(events))
+        self.set_up()
+        self.replay_all(self.trace.events)
         return self.result
+
+    def set_up(self) -> None:
+        """What was there before: as the set-up left it, if it was told the device; else placed in order."""
+        self.allocator.history = []
+        self.replay_all(self.trace.set_up)
+        self.where = ("before", -1)
+        used = self.used_on_device() if self.trace.set_up else None
+        for index in self.trace.before:
+            if index not in self.blocks and (used is None or index in used):
+                self.alloc_storage(index)
+        line = self.result.timeline
+        line.start = [change._replace(phase="before", op=-1) for change in line.alive(len(line.changes) - 1)]
+        line.changes = []
+        self.allocator.forget_freed()
+        self.allocator.reset_peak()
+        self.high = 0
+        self.result.unknowns.clear()
+
+    def used_on_device(self) -> set[int]:
+        """What the step computes with. The set-up left all else on the host if it did not move it: a copy is enough."""
+        used: set[int] = set()
+        for event in self.trace.events:
+            if event.kind == "op":
+                op = self.trace.ops[event.op]
+                if op.name != "aten._to_copy.default" or op.kwargs.get("device") is None:
+                    used |= op.reads() - {out.storage for out in op.outputs}
+        return used
+
+    def replay_all(self, events: Iterable[Event]) -> None:
+        for op, of_op in groupby(events, key=lambda event: event.op):
+            if op < 0:
+                self.replay(of_op)
+            else:
+                self.replay_op(self.trace.ops[op], list(of_op))
 
     def replay(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -80,7 +105,7 @@ class _Replay:
         held = self.run_steps(op, extra.before, events, [])
         self.replay(events)
         self.run_steps(op, extra.after, [], held)
-        held += self.library_workspaces(op) if uses_cublas(op) else []
+        held += self.library_workspaces(op) if uses_cublas(op, self.gpu) else []
         for block, owner in held:
             self.free(block, owner)
 

@@ -25,8 +25,9 @@ from ..tracing.allocation_recorder import recording
 from ..tracing.cpu_allocator import HiddenAllocation, marked, profiled, reconcile
 from ..tracing.events import Trace
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
+from ..tracing.told_device import ToldDevice
 from ..units import mib
-from .user_models import Moved, build, handed_in
+from .user_models import Moved, build, handed_in, is_told
 
 SIMULATED = "sim:cuda"
 
@@ -177,7 +178,9 @@ class _Run(NamedTuple):
         with recording(self.fake, **options) as recorder, real.new_tensors_on(device) if device else nullcontext():
             step = self.fn
             if self.builds:
-                with torch.device("cpu") if device else nullcontext():  # parameters are placed one by one, when moved
+                # On an accelerator parameters are placed one by one, when they are moved.
+                told = ToldDevice(recorder.arrived) if is_told(self.fn) else nullcontext()
+                with torch.device("cpu") if device else told:
                     made = build(self.fn, device or "cpu")
                 step = handed_in(Moved(device)(made) if device else made, "fn, with builds=True,").run
                 del made

@@ -120,11 +120,15 @@ def handed_in(made: Any, name: str = "the function") -> TrainingStep:
 
 def build(function: Callable[..., Any], device: torch.device | str = "cpu") -> Any:
     """Call the function that builds the step. One with a parameter called device is told where to build."""
+    return function(device=device) if is_told(function) else function()
+
+
+def is_told(function: Callable[..., Any]) -> bool:
+    """Whether a function that builds the step has a parameter called device."""
     try:
-        told = "device" in inspect.signature(function).parameters
+        return "device" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # a builtin, perhaps, which does not say
-        told = False
-    return function(device=device) if told else function()
+        return False
 
 
 class Moved:

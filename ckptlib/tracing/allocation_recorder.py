@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -209,6 +209,12 @@ class Recorder(CalledDirectly, TorchDispatchMode):
     def settle(self) -> None:
         """Set-up is over: what is alive now was there before the trace began, and what died is forgotten."""
         self.trace.settle(alive=self._refs.keys())
+
+    def arrived(self, tensors: Iterable[Tensor]) -> None:
+        """During set-up: these were made on the device, or moved there."""
+        for t in tensors:
+            for part in plain_parts(t):
+                self._event("arrive", self._see(part, None))
 
     def adopt(self, root: nn.Module) -> None:
         """Name a model's tensors now, whether or not the run comes to call it."""

@@ -111,7 +111,7 @@ def test_releases_differ_in_workspaces():
 def test_a_linear_with_bias_goes_through_cublaslt_and_others_do_not():
     x = meta(8, 16)
     biased, plain = last(lambda: F.linear(x, meta(4, 16), meta(4))), last(lambda: x @ meta(16, 4))
-    assert uses_cublas(biased) and uses_cublas(plain)
+    assert uses_cublas(biased, A100) and uses_cublas(plain, A100)
     assert uses_cublaslt(biased, A100) and not uses_cublaslt(plain, A100)
     assert not uses_cublaslt(biased, at_release(A100, "2.12"))
     assert not uses_cublaslt(last(lambda: F.linear(x, meta(1, 16), meta(1))), A100)  # one column: refused by cuBLASLt
@@ -119,6 +119,11 @@ def test_a_linear_with_bias_goes_through_cublaslt_and_others_do_not():
     assert not uses_cublaslt(last(lambda: torch.addmm(meta(8, 4), x, meta(16, 4))), A100)
     one_row = last(lambda: F.linear(meta(1, 16), meta(4, 16), meta(4)))
     assert uses_cublaslt(one_row, A100) and not uses_cublaslt(one_row, at_release(A100, "2.10"))
+
+
+def test_a_batch_of_outer_products_is_a_kernel_of_tritons_since_2_13():
+    outer = last(lambda: torch.bmm(meta(2, 3, 1), meta(2, 1, 5)))
+    assert uses_cublas(outer, at_release(A100, "2.12")) and not uses_cublas(outer, at_release(A100, "2.13"))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +140,7 @@ def test_a_linear_with_bias_goes_through_cublaslt_and_others_do_not():
     ],
 )
 def test_which_ops_ask_for_a_cublas_handle(fn, asks):
-    assert any(uses_cublas(op) for op in record(fn)) is asks
+    assert any(uses_cublas(op, A100) for op in record(fn)) is asks
 
 
 def test_an_expanded_gradient_is_copied_before_each_product():
@@ -457,4 +462,4 @@ def test_odd_shapes_give_positive_sizes(n, t, d, dtype, gpu, release):
         sizes = [step for step in extra.before + extra.after if not isinstance(step, (Output, str))]
         assert all(type(nbytes) is int for nbytes in sizes) and 0 not in sizes, op
         assert all(nbytes > 0 for nbytes in held(sizes)), op  # and what is freed was there
-        assert isinstance(uses_cublas(op), bool) and isinstance(uses_cublaslt(op, gpu), bool)
+        assert isinstance(uses_cublas(op, gpu), bool) and isinstance(uses_cublaslt(op, gpu), bool)

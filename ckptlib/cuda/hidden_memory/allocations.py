@@ -88,3 +88,19 @@ def is_permuted(t: TensorMeta) -> bool:
 def copies(*tensors: Any) -> tuple[int, ...]:
     """What `.contiguous()` allocates, one copy for each tensor that needs it; None stands for a missing tensor."""
     return tuple(t.nbytes for t in tensors if isinstance(t, TensorMeta) and t.numel and not is_contiguous(t))
+
+
+def is_channels_last(t: TensorMeta | torch.Tensor) -> bool:
+    """Whether an image or a volume has the channels of each pixel next to each other (`suggest_memory_format`)."""
+    stride = t.stride if isinstance(t, TensorMeta) else t.stride()
+    return len(t.shape) in (4, 5) and stride[1] == 1 and stride[-1] == t.shape[1] > 1
+
+
+def copies_in_format(channels_last: bool, *tensors: TensorMeta) -> tuple[int, ...]:
+    """What `.contiguous(memory_format)` allocates, one copy for each tensor that needs it."""
+    return copies(*(_channels_at_end(t) if channels_last else t for t in tensors))
+
+
+def _channels_at_end(t: TensorMeta) -> TensorMeta:
+    order = [0, *range(2, len(t.shape)), 1]
+    return t._replace(shape=tuple(t.shape[d] for d in order), stride=tuple(t.stride[d] for d in order))

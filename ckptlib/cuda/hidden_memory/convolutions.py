@@ -14,7 +14,16 @@ import torch
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .allocations import CUBLAS, Free, HiddenMemory, MemoryStep, Output, copies, is_contiguous
+from .allocations import (
+    CUBLAS,
+    Free,
+    HiddenMemory,
+    MemoryStep,
+    Output,
+    copies_in_format,
+    is_channels_last,
+    is_contiguous,
+)
 from .reductions import reduction_buffers
 
 CUDNN_WORKSPACE = "cuDNN's workspace depends on the engine its heuristics pick; PyTorch bounds it by free memory alone"
@@ -59,12 +68,7 @@ def cudnn_runs(x: TensorMeta | torch.Tensor, w: TensorMeta | torch.Tensor, trans
     `use_cudnn_depthwise`: for a depthwise convolution only if it is channels-last, or some of those in float16.
     """
     depthwise = not transposed and groups == x.shape[1] > 1 and w.shape[0] % x.shape[1] == 0
-    return not depthwise or x.dtype is torch.float16 or any(_channels_last(t) for t in (x, w))
-
-
-def _channels_last(t: TensorMeta | torch.Tensor) -> bool:
-    stride = t.stride if isinstance(t, TensorMeta) else t.stride()
-    return len(t.shape) in (4, 5) and stride[1] == 1 and stride[-1] == t.shape[1] > 1
+    return not depthwise or x.dtype is torch.float16 or any(is_channels_last(t) for t in (x, w))
 
 
 def convolution(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -72,7 +76,7 @@ def convolution(op: Op, gpu: Gpu) -> HiddenMemory:
     x, w, bias, *rest = op.args
     if op.cudnn and cudnn_runs(x, w, rest[3], rest[5]):
         last = _suggests_channels_last(x, w)
-        return HiddenMemory(_copied(x, last), _copied(w, last), CUDNN_WORKSPACE)
+        return HiddenMemory(copies_in_format(last, x), copies_in_format(last, w), CUDNN_WORKSPACE)
     if not x.numel or not op.outputs:
         return HiddenMemory()
     call = _call(x, w, rest, op.outputs[0].shape[2:])
@@ -135,15 +139,7 @@ def convolution_backward(op: Op, gpu: Gpu) -> HiddenMemory:
 
 def _suggests_channels_last(x: TensorMeta, w: TensorMeta) -> bool:
     """ConvUtils.h `cudnn_conv_suggest_memory_format`: channels last if either is, but never in float64."""
-    return x.dtype is not torch.float64 and any(_channels_last(t) for t in (x, w))
-
-
-def _copied(t: TensorMeta, last: bool) -> tuple[int, ...]:
-    """What `t.contiguous(memory_format)` allocates."""
-    if last:
-        order = [0, *range(2, len(t.shape)), 1]
-        t = t._replace(shape=tuple(t.shape[d] for d in order), stride=tuple(t.stride[d] for d in order))
-    return copies(t)
+    return x.dtype is not torch.float64 and any(is_channels_last(t) for t in (x, w))
 
 
 def _cudnn_backward(run: _Kernel, dy: TensorMeta, x: TensorMeta, w: TensorMeta) -> HiddenMemory:
@@ -152,12 +148,12 @@ def _cudnn_backward(run: _Kernel, dy: TensorMeta, x: TensorMeta, w: TensorMeta) 
     All copies are gone before the gradient of the bias is summed.
     """
     last = _suggests_channels_last(x, w)
-    copied = [nbytes for t in ((x, dy) if run.wanted[1] else (dy,)) for nbytes in _copied(t, last)]
-    if not copied and not _copied(w, last):
+    copied = copies_in_format(last, *((x, dy) if run.wanted[1] else (dy,)))
+    if not copied and not copies_in_format(last, w):
         return HiddenMemory(unknown=CUDNN_WORKSPACE)
     held = [run.take(nbytes) for nbytes in copied]
     run.result(0)
-    for nbytes in _copied(w, last) if run.wanted[0] else ():
+    for nbytes in copies_in_format(last, w) if run.wanted[0] else ():
         run.free(run.take(nbytes))
     run.result(1)
     for copy in reversed(held):

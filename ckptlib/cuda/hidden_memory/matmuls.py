@@ -34,14 +34,24 @@ LT_DTYPES = (torch.float64, torch.float32, *HALVES)
 CUSPARSE = "a sparse factor is multiplied by cuSPARSE, in a buffer of a size that only cuSPARSE knows"
 
 
-def uses_cublas(op: Op) -> bool:
+def uses_cublas(op: Op, gpu: Gpu) -> bool:
     """Whether `op` allocates the workspace of its thread's cuBLAS handle, if the handle has none yet.
 
     cuda/CublasHandlePool.cpp: handing out a handle sets its workspace, and cuBLASLt's handle is cuBLAS's. An empty
     matrix product returns before it asks; `dot` asks always.
     """
     factors = _factors(op)
-    return bool(factors) and (op.name in ("aten.dot.default", "aten.vdot.default") or all(f.numel for f in factors))
+    if not factors or _is_outer_product(op, factors, gpu):
+        return False
+    return op.name in ("aten.dot.default", "aten.vdot.default") or all(f.numel for f in factors)
+
+
+def _is_outer_product(op: Op, factors: tuple[TensorMeta, ...], gpu: Gpu) -> bool:
+    """torch/_native/ops/bmm_outer_product: a batch of outer products is a kernel of Triton's, since 2.13."""
+    if op.name != "aten.bmm.default" or gpu.torch_release < (2, 13):
+        return False
+    a, b = factors
+    return a.shape[2] == b.shape[1] == 1 and not a.dtype.is_complex
 
 
 def uses_cublaslt(op: Op, gpu: Gpu) -> bool:
@@ -50,7 +60,7 @@ def uses_cublaslt(op: Op, gpu: Gpu) -> bool:
     Blas.cpp `addmm_out_cuda_impl`: a product plus a 1-D bias, which cuBLASLt adds in the same kernel. Without a bias
     (`mm`), and for a bias of two dimensions, plain cuBLAS is called.
     """
-    if not gpu.cublaslt_workspace or not uses_cublas(op):
+    if not gpu.cublaslt_workspace or not uses_cublas(op, gpu):
         return False
     if op.name in ALWAYS_LT:
         return True
@@ -74,7 +84,7 @@ def matrix_product(op: Op, gpu: Gpu) -> HiddenMemory:
     """cuBlasCommonArgs.h: a factor neither row- nor column-major is copied, as the expanded gradient of a sum is."""
     if any(t.shape and not t.stride for t in op.args if isinstance(t, TensorMeta)):  # sparse
         return HiddenMemory(unknown=CUSPARSE)
-    if not uses_cublas(op):
+    if not uses_cublas(op, gpu):
         return NOTHING
     a, b = _factors(op)
     return HiddenMemory(
@@ -89,7 +99,7 @@ def _is_major(t: TensorMeta) -> bool:
 
 def batched_product(op: Op, gpu: Gpu) -> HiddenMemory:
     """Blas.cpp `prepare_batch_matrix_for_cublas`: copies a batch of matrices that are neither row- nor column-major."""
-    if not uses_cublas(op):
+    if not uses_cublas(op, gpu):
         return NOTHING
     a, b = _factors(op)
     pair = (a, b) if b.shape[2] == 1 else (b, a)

@@ -13,7 +13,7 @@ import torch
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from . import cub, linear_algebra, losses, sorting
+from . import cub, linear_algebra, losses, pooling, sorting
 from .allocations import (
     CUBLAS,
     HALVES,
@@ -358,6 +358,30 @@ def _complex_to_float(op: Op, gpu: Gpu) -> HiddenMemory:
     return HiddenMemory(after=(x.nbytes,)) if x.dtype.is_complex and x.numel else NOTHING
 
 
+def _where(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/TensorCompare.cpp `where_self_out`: both sides in the common dtype, before there is a result."""
+    dtype = op.outputs[0].dtype
+    return HiddenMemory(tuple(t.numel * dtype.itemsize for t in op.args[1:3] if t.dtype != dtype and t.numel))
+
+
+def _ldexp(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/BinaryOps.cpp `ldexp`: x * 2 ** other, unless a float is scaled by whole numbers, which has a kernel."""
+    x, other = op.args[:2]
+    if gpu.torch_release >= (2, 13) and x.dtype.is_floating_point and not other.dtype.is_floating_point:
+        return NOTHING
+    size = (other.dtype if other.dtype.is_floating_point else torch.get_default_dtype()).itemsize
+    return HiddenMemory((other.numel * size, *passing(8))) if other.numel else NOTHING
+
+
+def _dirichlet(op: Op, gpu: Gpu) -> HiddenMemory:
+    """Distributions.cpp `_s_dirichlet_cuda`: Gamma samples in the result's place, divided by their sums."""
+    x = op.args[0]
+    if not x.numel:
+        return NOTHING
+    last = len(x.shape) - 1
+    return HiddenMemory(after=(x.nbytes // x.shape[last], *passing(*reduced(x, gpu, "aten.sum.dim_IntList", [last]))))
+
+
 def _number_to_power(op: Op, gpu: Gpu) -> HiddenMemory:
     """native/Pow.cpp `pow_Scalar_out`: the number becomes a tensor on the GPU, unless it is 1."""
     return HiddenMemory(after=(8,)) if op.args[0] != 1 else NOTHING
@@ -539,6 +563,25 @@ RULES: dict[str, Rule] = {
     "aten.abs.default": _complex_to_float,
     "aten.angle.default": _complex_to_float,
     "aten.pow.Scalar": _number_to_power,
+    "aten.where.self": _where,
+    "aten.ldexp.Tensor": _ldexp,
+    "aten._sample_dirichlet.default": _dirichlet,
+    "aten.max_pool2d_with_indices.default": pooling.pool,
+    "aten.max_pool2d_with_indices_backward.default": pooling.pool_backward,
+    "aten.max_pool3d_with_indices.default": pooling.pool,
+    "aten.max_pool3d_with_indices_backward.default": pooling.pool_3d_backward,
+    "aten.avg_pool2d.default": pooling.pool,
+    "aten.avg_pool2d_backward.default": pooling.pool_backward,
+    "aten.avg_pool3d.default": pooling.contiguous_pool,
+    "aten.avg_pool3d_backward.default": pooling.contiguous_pool_backward,
+    "aten._adaptive_avg_pool2d.default": pooling.adaptive_mean,
+    "aten._adaptive_avg_pool2d_backward.default": pooling.adaptive_mean_backward,
+    "aten._adaptive_avg_pool3d.default": pooling.adaptive_mean,
+    "aten._adaptive_avg_pool3d_backward.default": pooling.contiguous_pool_backward,
+    "aten.adaptive_max_pool2d.default": pooling.adaptive_maximum,
+    "aten.adaptive_max_pool2d_backward.default": pooling.adaptive_maximum_backward,
+    "aten.adaptive_max_pool3d.default": pooling.contiguous_pool,
+    "aten.adaptive_max_pool3d_backward.default": pooling.contiguous_pool_backward,
     "aten.mvlgamma.default": _mvlgamma,
     "aten.mvlgamma_.default": _mvlgamma,
     "aten.roll.default": _roll,

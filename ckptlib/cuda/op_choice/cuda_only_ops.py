@@ -351,13 +351,23 @@ def _in_room_of_input(op: Any) -> Kernel:
     return kernel
 
 
+# --- shuffles: ChanelShuffle.cpp, PixelShuffle.cpp are views and one copy, which is contiguous ------------------------
+
+
+def _shuffled(op: Any) -> Kernel:
+    """`math_pixel_shuffle`, `math_channel_shuffle`. The CPU's kernels keep the channels last where they are last."""
+    return lambda gpu, x, *args: op(x, *args).contiguous()
+
+
 def _packed(gpu: Gpu, x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
     """PackedSequence.cpp `_pack_padded_sequence`: the sizes of the batches stay on the host."""
     out, sizes = aten._pack_padded_sequence(x, lengths, batch_first)
     return out, mark_host(sizes)
 
 
+SHUFFLES = (aten.pixel_shuffle, aten.pixel_unshuffle, aten.channel_shuffle, aten.native_channel_shuffle)
 KERNELS: dict[Any, Kernel] = {
+    **{op.default: _shuffled(op.default) for op in SHUFFLES},
     aten._pack_padded_sequence.default: _packed,
     aten.im2col.default: _in_room_of_input(aten.im2col.default),
     aten.col2im.default: _in_room_of_input(aten.col2im.default),

@@ -135,11 +135,72 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "hubert": ("HubertForSequenceClassification", "HubertConfig", AUDIO, "sound"),
     "audio spectrogram": ("ASTForAudioClassification", "ASTConfig", SIZES | {"num_mel_bins": 32, "max_length": 64,
                           "patch_size": 16}, "spectrogram"),
+    # more of all kinds, which came when the rules were done
+    "gpt bigcode": ("GPTBigCodeForCausalLM", "GPTBigCodeConfig", GPT, "causal"),
+    "glm": ("GlmForCausalLM", "GlmConfig", GROUPED | HEAD, "causal"),
+    "diffllama": ("DiffLlamaForCausalLM", "DiffLlamaConfig", GROUPED, "causal"),
+    "olmoe": ("OlmoeForCausalLM", "OlmoeConfig", GROUPED | EXPERTS | {"num_experts": 4}, "causal"),
+    "mamba2": ("Mamba2ForCausalLM", "Mamba2Config", TOKENS | {"hidden_size": 32, "num_hidden_layers": 1, "num_heads": 4,
+               "head_dim": 16, "state_size": 8, "n_groups": 1, "chunk_size": 16}, "causal"),
+    "recurrent gemma": ("RecurrentGemmaForCausalLM", "RecurrentGemmaConfig",
+                        BASE | {"lru_width": 64, "attention_window_size": 16, "num_hidden_layers": 3}, "causal"),
+    "ctrl": ("CTRLLMHeadModel", "CTRLConfig", GPT | {"dff": 128}, "causal"),
+    "xlnet": ("XLNetLMHeadModel", "XLNetConfig", TOKENS | {"d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128},
+              "causal"),
+    "roformer": ("RoFormerForMaskedLM", "RoFormerConfig", BASE | {"embedding_size": 64}, "causal"),
+    "funnel": ("FunnelForMaskedLM", "FunnelConfig", TOKENS | {"d_model": 64, "n_head": 4, "d_head": 16, "d_inner": 128,
+               "block_sizes": [1, 1], "num_decoder_layers": 1}, "causal"),
+    "esm": ("EsmForMaskedLM", "EsmConfig", BASE | {"mask_token_id": 3, "position_embedding_type": "rotary"}, "causal"),
+    "longt5": ("LongT5ForConditionalGeneration", "LongT5Config", T5 | {"local_radius": 8}, "causal"),
+    "m2m 100": ("M2M100ForConditionalGeneration", "M2M100Config", D_MODEL, "causal"),
+    "prophetnet": ("ProphetNetForConditionalGeneration", "ProphetNetConfig", TOKENS | {"hidden_size": 64,
+        "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "num_encoder_layers": 2, "num_decoder_layers": 2,
+        "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4, "ngram": 2, "num_buckets": 8,
+        "decoder_start_token_id": 1}, "causal"),
+    "efficientnet": ("EfficientNetForImageClassification", "EfficientNetConfig", {"image_size": 32,
+        "width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320, "kernel_sizes": [3, 3, 5],
+        "in_channels": [32, 16, 24], "out_channels": [16, 24, 40], "strides": [1, 2, 2], "num_block_repeats": [1, 1, 1],
+        "expand_ratios": [1, 6, 6], "depthwise_padding": []}, "image"),
+    "focalnet": ("FocalNetForImageClassification", "FocalNetConfig", {"image_size": 32, "patch_size": 4,
+        "embed_dim": 16, "depths": [1, 1], "hidden_sizes": [16, 32], "focal_levels": [2, 2],
+        "focal_windows": [3, 3]}, "image"),
+    "pvt v2": ("PvtV2ForImageClassification", "PvtV2Config", {"image_size": 32, "hidden_sizes": [16, 32, 32, 64],
+        "depths": [1, 1, 1, 1], "num_attention_heads": [1, 2, 2, 4]}, "image"),
+    "vit mae": ("ViTMAEForPreTraining", "ViTMAEConfig", SIZES | IMAGES | {"decoder_hidden_size": 32,
+        "decoder_num_hidden_layers": 1, "decoder_num_attention_heads": 2,
+        "decoder_intermediate_size": 64}, "unlabelled image"),
+    "bit": ("BitForImageClassification", "BitConfig", {"embedding_size": 16, "hidden_sizes": [32, 64], "depths": [1, 1],
+            "num_groups": 8}, "image"),
+    "convnext v2": ("ConvNextV2ForImageClassification", "ConvNextV2Config",
+                    {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2, "patch_size": 4}, "image"),
+    "imagegpt": ("ImageGPTForCausalImageModeling", "ImageGPTConfig", GPT | {"vocab_size": 501}, "causal"),
+    "wavlm": ("WavLMForSequenceClassification", "WavLMConfig", AUDIO, "sound"),
+    "videomae": ("VideoMAEForVideoClassification", "VideoMAEConfig", SIZES | IMAGES | {"num_frames": 4}, "video"),
+    "timesformer": ("TimesformerForVideoClassification", "TimesformerConfig",
+        SIZES | IMAGES | {"num_frames": 4}, "video"),
+    "vivit": ("VivitForVideoClassification", "VivitConfig", SIZES | {"image_size": 32, "num_frames": 4,
+              "tubelet_size": [2, 8, 8]}, "video"),
+    "patchtst": ("PatchTSTForPrediction", "PatchTSTConfig", {"num_input_channels": 3, "context_length": 64,
+        "patch_length": 8, "patch_stride": 8, "d_model": 32, "num_attention_heads": 4,
+        "num_hidden_layers": 2, "ffn_dim": 64,
+        "prediction_length": 16}, "series"),
+    "patchtsmixer": ("PatchTSMixerForPrediction", "PatchTSMixerConfig", {"num_input_channels": 3, "context_length": 64,
+        "patch_length": 8, "patch_stride": 8, "d_model": 32, "num_layers": 2, "prediction_length": 16}, "series"),
 }  # fmt: skip
 
 
 def inputs(kind: str, device: str) -> dict[str, Tensor]:
     """What the model is called with, made on the device."""
+    if kind == "video":
+        return {
+            "pixel_values": torch.randn(2, 4, 3, 32, 32, device=device),
+            "labels": torch.randint(2, (2,), device=device),
+        }
+    if kind == "unlabelled image":
+        return {"pixel_values": torch.randn(2, 3, 32, 32, device=device)}
+    if kind == "series":
+        past, future = torch.randn(4, 64, 3, device=device), torch.randn(4, 16, 3, device=device)
+        return {"past_values": past, "future_values": future}
     if kind in ("image", "sound", "spectrogram"):
         shape = {"image": (2, 3, 32, 32), "sound": (2, 2000), "spectrogram": (2, 64, 32)}[kind]
         values = torch.randn(shape, device=device)

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,6 +61,8 @@ class Counted:
 
 def entries() -> dict[str, Entry]:
     """All of the zoo. An op's name begins with "op ", so that no program has the name of an op."""
+    import unseen_ops  # noqa: F401
+    import unseen_programs  # noqa: F401  they add theirs
     from ops import OPS
     from programs import PROGRAMS
 
@@ -76,8 +79,8 @@ def simulated(entry: Entry, gpu: str, fake: bool = False) -> Counted:
     torch.manual_seed(0)
     started: list[Any] = []  # what the step returned lives on, as it does on CUDA
 
-    def build() -> Callable[[], object]:
-        step = entry("cpu")
+    def build(device: str) -> Callable[[], object]:
+        step = entry(device)
         return lambda: started.append(step(ck.mark))
 
     try:
@@ -123,6 +126,8 @@ def on_cuda(entry: Entry, history: bool = False) -> Counted:
         """Backward. Its thread may hold the last tensors for a moment when it has told this one that it is done."""
         result = engine(*args, **kwargs)
         time.sleep(0.02)
+        while _others_run():
+            time.sleep(0.01)
         return result
 
     setattr(torch.autograd, name_of("engine_entry"), settled)
@@ -144,6 +149,12 @@ def on_cuda(entry: Entry, history: bool = False) -> Counted:
         setattr(torch.autograd, name_of("engine_entry"), engine)
     found.unknowns = launch.unknowns()
     return found
+
+
+def _others_run() -> bool:
+    """Whether another thread of this process has something to do, and perhaps waits for a processor."""
+    others = (task for task in Path("/proc/self/task").iterdir() if task.name != str(threading.get_native_id()))
+    return any((task / "stat").read_text().rpartition(")")[2].split()[0] == "R" for task in others)
 
 
 def _history(recorded: bool) -> list[dict[str, Any]]:

@@ -1,0 +1,48 @@
+"""Which tensors of a set-up are on the device, and since when? All that a call made or moved which names the device.
+
+A simulation has one device, the CPU, which stands for the GPU during the step. A set-up uses both, the host and the
+GPU, and what it leaves in the GPU's cache decides which blocks the step finds there. So a set-up that is told the
+device is watched: `torch.randn(3, device=device)` and `model.to(device)` put tensors there, `torch.randn(3)` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import Tensor
+from torch.nn.parameter import is_lazy
+from torch.overrides import TorchFunctionMode
+
+from .storages import tensors_in
+
+_DEVICE = Tensor.device.__get__
+
+
+class ToldDevice(TorchFunctionMode):
+    """Calls `arrived` with the results of each call that names the device."""
+
+    def __init__(self, arrived: Callable[[Iterable[Tensor]], None]):
+        super().__init__()
+        self._arrived = arrived
+        self._there: WeakSet[torch.UntypedStorage] = WeakSet()
+        self._of_host: dict[int, torch.device] = {}  # by id: what tensors on the host said when asked for their device
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if func == _DEVICE:
+            if is_lazy(args[0]) or args[0].untyped_storage() not in self._there:
+                self._of_host[id(out)] = out
+        elif any(map(self._is_told, (*args, kwargs.get("device")))):
+            made = [t for t in tensors_in(out) if not is_lazy(t)]  # those have no memory yet
+            self._there.update(t.untyped_storage() for t in made)
+            self._arrived(made)
+        return out
+
+    def _is_told(self, argument: Any) -> bool:
+        if isinstance(argument, torch.device):
+            return id(argument) not in self._of_host
+        return isinstance(argument, str) and argument == "cpu"
