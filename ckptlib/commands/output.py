@@ -26,9 +26,9 @@ def save_plot(draw: Callable[[], Any], path: str) -> None:
 
 def save_page(found: Explanation, path: str) -> None:
     """Write the page on which a browser shows a snapshot."""
-    from ..figures.snapshot_page import memory_page
+    from ..figures.snapshot_page import snapshot_page
 
-    page = memory_page(found)
+    page = snapshot_page(found)
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)

@@ -14,11 +14,11 @@ from typing import Any
 from ..remember.explain_snapshot import Explanation, RecordedBlock
 from .styles import LOOKS
 
-TEMPLATE = Path(__file__).with_name("memory_page.html")
+TEMPLATE = Path(__file__).with_name("snapshot_page.html")
 OTHERS = "all others"
 
 
-def memory_page(found: Explanation) -> str:
+def snapshot_page(found: Explanation) -> str:
     """The HTML page of one device's record."""
     data = json.dumps(page_data(found), separators=(",", ":"))
     return TEMPLATE.read_text(encoding="utf-8").replace('"DATA"', data.replace("<", "\\u003c"))

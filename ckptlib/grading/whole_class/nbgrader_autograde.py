@@ -22,7 +22,7 @@ from traitlets import List
 
 from ...errors import CkptError
 from ..assignment.assignment import Assignment
-from ..feedback.page import WAITING, Pages
+from ..feedback.feedback_page import WAITING, Pages
 from ..gradebook.course_folders import Course
 from ..gradebook.gradebook import OneGradebook
 from ..gradebook.late_penalty import SaveLatePenalty

@@ -12,9 +12,9 @@ from small_course import make
 
 from ckptlib.figures import styles
 from ckptlib.grading.assignment.assignment import Assignment
-from ckptlib.grading.feedback import page as page_module
+from ckptlib.grading.feedback import feedback_page as page_module
 from ckptlib.grading.feedback import text_html
-from ckptlib.grading.feedback.page import Pages
+from ckptlib.grading.feedback.feedback_page import Pages
 from ckptlib.grading.one_submission.scoring import Result, TaskScore, without_record
 
 TASKS = ("saved_nbytes", "ledger", "audit")

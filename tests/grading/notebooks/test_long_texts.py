@@ -5,7 +5,7 @@ import time
 import pytest
 from small_release import NAME, as_bytes, cell, code, release, solved
 
-from ckptlib.grading.feedback.page import Pages
+from ckptlib.grading.feedback.feedback_page import Pages
 from ckptlib.grading.notebooks.cell_text import without_colab
 from ckptlib.grading.notebooks.rebuild import read_submission, reassemble
 from ckptlib.grading.one_submission.scoring import Result

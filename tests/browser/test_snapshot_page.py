@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 import ckptlib as ck
 from ckptlib.cuda.snapshot import load
-from ckptlib.figures.snapshot_page import memory_page, page_data
+from ckptlib.figures.snapshot_page import page_data, snapshot_page
 from ckptlib.models.mlp import mlp_step
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -61,7 +61,7 @@ def colour(page: Page, x: float, y: float) -> str:
 
 
 def test_the_peak_is_the_measurements(opened, mlp):
-    page = opened(memory_page(ck.explain(mlp.snapshot())))
+    page = opened(snapshot_page(ck.explain(mlp.snapshot())))
     expect(page.locator("h1")).to_have_text("Device 0: 130.92 MiB at the peak, 204.00 MiB reserved")
     expect(page.locator("#when")).to_have_text("At the peak")
     expected = {name: f"{nbytes:,}" for name, nbytes in mlp.by_category.items()}
@@ -70,7 +70,7 @@ def test_the_peak_is_the_measurements(opened, mlp):
 
 def test_pointing_at_a_block_tells_what_it_is(opened, mlp):
     found = ck.explain(mlp.snapshot())
-    page = opened(memory_page(found))
+    page = opened(snapshot_page(found))
     box = page.locator("#over").bounding_box()
     assert box is not None
     # The input is the first block above the parameters, and the largest one of all.
@@ -89,7 +89,7 @@ def test_pointing_at_a_block_tells_what_it_is(opened, mlp):
 
 
 def test_dragging_looks_closer_and_a_double_click_goes_back(opened, mlp):
-    page = opened(memory_page(ck.explain(mlp.snapshot())))
+    page = opened(snapshot_page(ck.explain(mlp.snapshot())))
     box = page.locator("#over").bounding_box()
     assert box is not None
     whole = page.evaluate("columns.length && [from, to]")
@@ -106,7 +106,7 @@ def test_dragging_looks_closer_and_a_double_click_goes_back(opened, mlp):
 
 
 def test_anybodys_record_is_coloured_by_the_lines_of_the_program(opened):
-    page = opened(memory_page(ck.explain(RECORDED)))
+    page = opened(snapshot_page(ck.explain(RECORDED)))
     expect(page.locator("#groups")).to_contain_text("test_snapshot.py:")
     assert rows(page)["(there before the record began)"] == "2,944,000"
     assert rows(page)["allocated"] == "41,681,920"
@@ -117,7 +117,7 @@ def test_what_a_file_says_is_text_and_never_runs(opened):
     script = "</script><script>document.title = 'hit'</script><img src=x onerror=\"document.title = 'hit'\">"
     for entry in snapshot["device_traces"][0]:
         entry["frames"] = [{"filename": "model.py", "line": 1, "name": script}]
-    page = opened(memory_page(ck.explain(snapshot)))
+    page = opened(snapshot_page(ck.explain(snapshot)))
     expect(page.locator("#groups")).to_contain_text(script)
     assert page.title() == "Memory snapshot"
 
@@ -126,6 +126,6 @@ def test_a_record_without_history_is_shown(opened):
     snapshot = load(RECORDED) | {"device_traces": []}
     found = ck.explain(snapshot)
     assert page_data(found)["allocated"] == [found.allocated]
-    page = opened(memory_page(found))
+    page = opened(snapshot_page(found))
     expect(page.locator("body")).to_contain_text("No history was recorded: this is the moment of the snapshot")
     assert rows(page)["allocated"] == f"{found.allocated:,}"
