@@ -31,6 +31,7 @@ ALL_ON_PHANTOM = "test_everything_marked_gpu_passes_on_a_phantom"  # in cuda/tes
 CHECKS = {
     "bubblewrap": lambda: doctor.bubblewrap().ok,
     "chromium": lambda: doctor.chromium().ok,
+    "configurable-http-proxy": lambda: shutil.which("configurable-http-proxy") is not None,
     "make": lambda: shutil.which("make") is not None,
 }
 

@@ -7,10 +7,14 @@ It is this machine in namespaces of its own. Processes started in it end with it
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +34,15 @@ def need() -> None:
     if done.returncode != 0:
         why = f"root cannot make namespaces here: {done.stderr.strip()}"
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(why)
+
+
+@contextlib.contextmanager
+def folder(prefix: str) -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's own."""
+    made = Path(tempfile.mkdtemp(prefix=prefix))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
 
 
 def command(folder: Path, *words: str | Path, container: bool = False) -> list[str]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 # every cell is on the page, not only those that are in sight
 SETTINGS = {"notebook-extension/tracker": {"windowingMode": "none", "autoStartDefaultKernel": True}}
@@ -29,14 +29,19 @@ OPEN = """async path => {
 ERROR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]'
 
 
+def write_settings(folder: Path) -> None:
+    """folder: where JupyterLab keeps what a user has set."""
+    for name, values in SETTINGS.items():
+        plugin = folder / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        plugin.parent.mkdir(parents=True, exist_ok=True)
+        plugin.write_text(json.dumps(values))
+
+
 @contextlib.contextmanager
 def jupyter_lab(folder: Path, home: Path, program: list[str] = STOCK, seconds: int = 2400) -> Iterator[str]:
     """The address of a server in `folder`, with no settings but ours; it ends with the block, or after `seconds`."""
     settings = home / "settings"
-    for name, values in SETTINGS.items():
-        plugin = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        plugin.parent.mkdir(parents=True, exist_ok=True)
-        plugin.write_text(json.dumps(values))
+    write_settings(settings)
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
@@ -79,8 +84,11 @@ def _address(server: subprocess.Popen, runtime: Path, log: Path) -> str:
 class Notebook:
     """One notebook, open in a tab of its own."""
 
-    def __init__(self, browser: Browser, address: str, path: str, width: int = 1280, height: int = 900):
-        self.page: Page = browser.new_page(viewport={"width": width, "height": height})
+    def __init__(
+        self, browser: Browser | BrowserContext, address: str, path: str, width: int = 1280, height: int = 900
+    ) -> None:
+        self.page: Page = browser.new_page()
+        self.page.set_viewport_size({"width": width, "height": height})
         workspace = re.sub(r"\W+", "-", path)
         self.page.goto(address.format(path=f"lab/workspaces/{workspace}/tree/{path}"))
         self.panel = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")

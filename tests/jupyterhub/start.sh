@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# What INSTRUCTORS.md tells root to do, for four users and two courses, and then JupyterHub.
-#     start.sh PYTHON HOMES [options of JupyterHub]
+# What INSTRUCTORS.md tells root to do, for four people and two courses, and then JupyterHub.
+#     start.sh PYTHON SOURCE HOMES [options of JupyterHub]        SOURCE: the folder of the assignments' sources
 set -euo pipefail
-python=$1 homes=$2
+python=$1 source=$2 homes=$3
 here=$(dirname "${BASH_SOURCE[0]}")
 mkdir -m 755 "$homes"
 for user in ada alan grace linus; do
     useradd --create-home --key HOME_MODE=0700 --base-dir "$homes" --shell /bin/bash "$user"
     echo "$user:password of $user" | chpasswd
 done
+echo "PATH=$(dirname "$python"):\$PATH" > /etc/profile.d/jupyterhub.sh
 install -d -m 777 /srv/nbgrader/exchange
-install -D -m 644 "$here/nbgrader_config.py" /etc/jupyter/nbgrader_config.py
-install -D -m 644 "$here/jupyterhub_config.py" /etc/jupyterhub/jupyterhub_config.py
-# A course in the home of each grader; its source was put beside.
+cp -r "$here/etc/." /etc
 for pair in grace:memory linus:systems; do
-    grader=${pair%:*} course=${pair#*:}
-    home=$homes/$grader
-    cp -r "$homes/../source-of-$course" "$home/$course"
-    mkdir -p "$home/.jupyter"
-    sed "s/memory/$course/" "$here/course_nbgrader_config.py" | tee "$home/$course/nbgrader_config.py" > "$home/.jupyter/nbgrader_config.py"
+    grader=${pair%:*} course=${pair#*:} home=$homes/${pair%:*}
+    mkdir -p "$home/$course/source" "$home/.jupyter"
+    cp -r "$source/01_activation_memory" "$home/$course/source"
+    for folder in "$course" .jupyter; do
+        sed "s/memory/$course/" "$here/course_nbgrader_config.py" > "$home/$folder/nbgrader_config.py"
+    done
     chown -R "$grader:" "$home"
 done
 mkdir -p /srv/jupyterhub && cd /srv/jupyterhub
-exec "$python" -m jupyterhub -f /etc/jupyterhub/jupyterhub_config.py "${@:3}"
+exec "$python" -m jupyterhub -f /etc/jupyterhub/jupyterhub_config.py "${@:4}"

@@ -96,12 +96,9 @@ def test_the_command_offers_gradescopes_own_words_for_visibility():
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Path]:
-    """A folder that every user may enter, unlike pytest's own."""
     own_machine.need()
-    folder = Path(tempfile.mkdtemp(prefix="autograder-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    with own_machine.folder("autograder-") as folder:
+        yield folder
 
 
 class Service:
