@@ -46,7 +46,7 @@ import inspect
 
 from ckptlib.recompute import selective
 
-names = {"Cost": tuple}
+names = {"OpCost": tuple}
 exec(inspect.getsource(selective._best).replace("front", "best_ones").replace("_best(", "mine("), names)
 
 def policy_for(segment, args, budget):

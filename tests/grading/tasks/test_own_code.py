@@ -1,10 +1,12 @@
 """Where a task asks for the student's own code, does the library's earn nothing, whatever it is called?"""
 
+import ctypes
 import sys
 from contextlib import suppress
 from types import ModuleType
 
 import pytest
+import torch
 from answers import ROOT, Answer, titled
 from test_answers import judged
 
@@ -54,3 +56,18 @@ def test_a_call_is_stopped_and_told_even_if_that_is_caught(lent):
             call()
         with pytest.raises(NotYourOwn, match="that was lent"), own.only(), suppress(NotYourOwn):
             call()
+
+
+def test_c_is_called_by_torch_alone(lent):
+    """To count GPUs, torch calls C through ctypes in a CUDA build, and it counts them when random numbers are saved."""
+    own = OwnCode(lent, says="no")
+    pretended: dict = {"__name__": "torch.cuda"}
+    inside: dict = {}
+    text = "def load():\n    import ctypes\n    return ctypes.CDLL(None)\n"
+    exec(compile(text, torch.cuda.__file__, "exec"), pretended)
+    exec(compile(text, torch.cuda.__file__, "exec"), vars(torch.cuda), inside)
+    for load in (lambda: ctypes.CDLL(None), pretended["load"], inside["load"]):
+        with pytest.raises(NotYourOwn, match="ctypes.dlopen is refused"), own.only():
+            load()
+    with own.only(), suppress(OSError):  # where there is no driver
+        torch.cuda._raw_device_count_nvml()

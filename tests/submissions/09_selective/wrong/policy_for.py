@@ -91,7 +91,7 @@ def policy_for(segment, args, budget):
     return policy
 
 
-# %% works inside ck.selective alone
+# %% what chooses for them, are switched off here
 def policy_for(segment, args, budget):
     from ckptlib.recompute.selective import by_budget
 
