@@ -1,7 +1,8 @@
 """How does a reader practise a quiz? With radio buttons, and a sentence for each choice.
 
-The text is in the assignment's quiz.json: {"q1": {"question": …, "choices": {"a": [text, sentence], …}}, …}. Which
-choice is right is not written in any file that students get, but anyone who reads all sentences can tell.
+The text is in the assignment's quiz.json: {"q1": {"question": …, "hint": …, "choices": {"a": [text, sentence], …}}, …}.
+A question may do without a hint. Which choice is right is not written in any file that students get, but anyone who
+reads all sentences can tell.
 """
 
 from __future__ import annotations
@@ -55,13 +56,14 @@ def practise(path: str | Path = ".") -> Any:
 def _question(w: Any, name: str, item: dict) -> Any:
     labels = {f"{letter}  {_without_markup(text)}": sentence for letter, (text, sentence) in item["choices"].items()}
     wide = w.Layout(width="100%")
+    hint = [w.Accordion([w.Label(_without_markup(item["hint"]))], titles=("Hint",))] if "hint" in item else []
     buttons = w.RadioButtons(options=list(labels), index=None, layout=w.Layout(width="max-content", max_width="100%"))
     answer = w.Label(value="", layout=wide)
     # A Label shows text as text; HTML would turn `x < 3` in a question into a tag.
     heading = w.Label(value=f"{name}. {_without_markup(item['question'])}", style={"font_weight": "bold"}, layout=wide)
     buttons.observe(lambda change: setattr(answer, "value", labels[change["new"]]), names="value")
-    return w.VBox([heading, buttons, answer], layout=w.Layout(margin="0 0 1em 0"))
+    return w.VBox([heading, *hint, buttons, answer], layout=w.Layout(margin="0 0 1em 0"))
 
 
 def _without_markup(text: str) -> str:
-    return text.replace("`", "")
+    return text.replace("`", "").replace("*", "")

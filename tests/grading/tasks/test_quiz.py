@@ -1,6 +1,7 @@
 """Does every choice of a quiz answer, and is no right answer given away?"""
 
 import json
+import re
 
 import pytest
 from answers import ASSIGNMENTS, ROOT
@@ -18,7 +19,9 @@ def folder(request):
 def test_every_choice_answers_with_its_sentence(folder):
     items = quiz.load(folder)
     for box, item in zip(quiz.practise(folder).children, items.values(), strict=True):
-        _, buttons, answer = box.children
+        _, hint, buttons, answer = box.children
+        assert hint.titles == ("Hint",) and hint.selected_index is None  # folded until a reader opens it
+        assert hint.children[0].value == item["hint"].replace("`", "").replace("*", "")
         assert answer.value == "" and buttons.value is None  # nothing is chosen, nothing said
         for option, (_, sentence) in zip(buttons.options, item["choices"].values(), strict=True):
             buttons.value = option
@@ -31,6 +34,14 @@ def test_questions_and_choices_stand_in_the_notebook_too(folder):
         assert item["question"].replace("`", "") in text
         for letter, (choice, _) in item["choices"].items():
             assert f"- **{letter}** {choice}\n".replace("`", "") in text
+
+
+def test_a_hint_stands_under_each_question_and_before_the_answer(folder):
+    (cell,) = [cell.source for cell in Assignment.load(folder).release.cells if cell.id == "about-quiz"]
+    for (name, item), part in zip(quiz.load(folder).items(), cell.split("\n\n**q")[1:], strict=True):
+        assert part.startswith(name[1:])
+        folded = re.search(r"<details><summary>Hint</summary>(.*)</details>", part)[1]
+        assert re.sub(r"</?(code|em)>", "", folded) == item["hint"].replace("`", "").replace("*", "")
 
 
 def test_released_files_do_not_tell_which_is_right(folder):
