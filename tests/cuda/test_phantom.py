@@ -98,6 +98,14 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
         build.libraries()
 
 
+def test_what_was_compiled_before_for_the_same_torch_is_removed(tmp_path):
+    for name in ("phantom-a-1", "phantom-a-2", "phantom-b-1", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / build.CUDA).touch()
+    build.remove_older(tmp_path / "phantom-a-2")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "phantom-a-2", "phantom-b-1"]
+
+
 def test_stubs_succeed_or_fail_by_library():
     text = build._stubs({"cublasSgemm_v2", "cusolverDnCreate", "cudnnSetStream", "cudaGraphLaunch"})
     assert "int cublasSgemm_v2(void) { return 0; }" in text

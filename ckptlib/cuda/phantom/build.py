@@ -44,7 +44,9 @@ def libraries() -> tuple[Path, Path]:
     torch = _torch_folder()
     what = [SOURCE.read_bytes(), Path(__file__).read_bytes(), str(torch).encode(), metadata.version("torch").encode()]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ckptlib"
-    folder = cache / f"phantom-{hashlib.sha256(b'|'.join(what)).hexdigest()[:16]}"
+    # The first part of the name says for which torch, and the second part for which version of it and of our source.
+    parts = (hashlib.sha256(part).hexdigest()[:12] for part in (str(torch).encode(), b"|".join(what)))
+    folder = cache / "-".join(("phantom", *parts))
     made = folder / CUDA, folder / NVML
     if all(library.exists() for library in made):
         return made
@@ -58,9 +60,17 @@ def libraries() -> tuple[Path, Path]:
         with tempfile.TemporaryDirectory(dir=folder) as own:  # two processes may compile side by side
             for library in _compile(compiler, headers, torch, Path(own)):
                 library.rename(folder / library.name)
+        remove_older(folder)
     except OSError as error:
         raise NoPhantom(f"a phantom GPU is kept in {cache}, which cannot be written ({error}). {INSTEAD}") from None
     return made
+
+
+def remove_older(folder: Path) -> None:
+    """Remove what was compiled before for the same torch. A process that has it loaded keeps it."""
+    for other in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _torch_folder() -> Path:
