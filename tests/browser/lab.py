@@ -98,7 +98,8 @@ class Notebook:
     def go_to(self, path: str) -> None:
         """Open another notebook in its place."""
         self.page.evaluate(OPEN, path)
-        self.page.wait_for_function("path => jupyterapp.shell.currentWidget.context?.path === path", arg=path)
+        shown = "path => jupyterapp.shell.currentWidget.context?.path === path"
+        self.page.wait_for_function(shown, arg=path, timeout=180_000)
 
     def idle(self, seconds: float = 60) -> None:
         """Wait until a kernel is there and has nothing to do."""
