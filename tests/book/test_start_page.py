@@ -102,7 +102,7 @@ def test_a_quiz_answers_every_choice_with_its_sentence():
     questions = shown.children[0].children
     assert len(questions) == len(items)
     for question, item in zip(questions, items.values(), strict=True):
-        _, buttons, answer = question.children
+        _, _, buttons, answer = question.children
         for at, (_, sentence) in enumerate(item["choices"].values()):
             buttons.index = at
             assert answer.value == sentence
