@@ -29,11 +29,14 @@ TOO_WIDE = f"""panel => [...panel.querySelectorAll("{BOXES}")]
     .map(box => box.innerText.slice(0, 80))"""
 CONTENTS = "parts => parts.map(part => part.innerHTML)"
 # Are all cells there, each with so many outputs, and with a formula drawn if it has one?
+# JupyterLab draws what is out of sight when a processor is idle, which one may never be; so we go there, as a reader does.
 DRAWN = """parts => {
     const cells = [...document.querySelectorAll(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell")]
-    return cells.length === parts.length && parts.every(([outputs, formula], i) =>
-        cells[i].querySelectorAll(".jp-OutputArea-output").length === outputs
-        && (!formula || cells[i].querySelector("mjx-container")))
+    const drawn = (cell, [outputs, formula]) => cell.querySelectorAll(".jp-OutputArea-output").length === outputs
+        && (!formula || cell.querySelector("mjx-container"))
+    const late = cells.find((cell, i) => cells.length === parts.length && !drawn(cell, parts[i]))
+    late?.scrollIntoView()
+    return cells.length === parts.length && !late
 }"""
 EXPLORER = ".jp-OutputArea-output:has(.widget-html)"
 
