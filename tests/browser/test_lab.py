@@ -29,7 +29,7 @@ TOO_WIDE = f"""panel => [...panel.querySelectorAll("{BOXES}")]
     .map(box => box.innerText.slice(0, 80))"""
 CONTENTS = "parts => parts.map(part => part.innerHTML)"
 # Are all cells there, each with so many outputs, and with a formula drawn if it has one?
-# JupyterLab draws what is out of sight when a processor is idle, which one may never be; so we go there, as a reader does.
+# JupyterLab draws what is out of sight when a processor is idle, and none may be; so we go there, as a reader does.
 DRAWN = """parts => {
     const cells = [...document.querySelectorAll(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell")]
     const drawn = (cell, [outputs, formula]) => cell.querySelectorAll(".jp-OutputArea-output").length === outputs
