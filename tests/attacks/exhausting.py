@@ -268,3 +268,18 @@ for _ in range(20):
     if os.fork() == 0:
         fill()
 time.sleep(3)
+
+# %% short-lived children whose time Linux forgets
+import os
+import signal
+import time
+
+def ledger(model, optimizer):
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        if os.fork() == 0:
+            ends = time.monotonic() + 1
+            while time.monotonic() < ends:
+                pass
+            os._exit(0)
+        time.sleep(0.05)

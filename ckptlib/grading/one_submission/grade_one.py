@@ -18,6 +18,7 @@ from typing import Any
 from ...errors import CkptError
 from ..assignment.assignment import Assignment, Released
 from ..notebooks.rebuild import Rebuilt, read_submission, reassemble
+from ..run.machine_trouble import MachineTrouble
 from ..run.probes_in_kernel import TAMPER_CHECK, question
 from ..run.run_submission import Cell, Question, Transcript, run_and_ask_again
 from ..safe_outputs import sanitise
@@ -28,6 +29,7 @@ from .scoring import is_right
 from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE, signs_of_tampering
 
 ENGINE = 2  # changes when records of an older engine cannot be judged any more
+_WAITED_LONG = 0.2  # of its time
 _MODULES = (".py", ".pyc", ".so")
 MOST_ANSWERS = 24 * 2**20  # bytes of one submission's answers
 
@@ -49,7 +51,7 @@ def know(digest: str, assignment: Assignment) -> None:
 def job(digest: str, seeds: dict[str, list[int]], files: dict[str, bytes] | None, **more: Any) -> dict:
     """The argument of `grade_one`. Without files, it runs nothing and computes what to expect for known `answers`."""
     payload = {"assignment": digest, "seeds": seeds, "files": files, "answers": {}}
-    return payload | {"limits": Limits(), "sandbox": None, "bundle": None} | more
+    return payload | {"limits": Limits(), "sandbox": None, "bundle": None, "alone": True} | more
 
 
 def grade_one(job: dict) -> dict:
@@ -59,7 +61,18 @@ def grade_one(job: dict) -> dict:
         return {"need": "bundle"}
     if job["files"] is None:
         return {"expected": _expected(assignment, job["seeds"], job["answers"])}
-    return examine(assignment, job["files"], job["seeds"], job["limits"], job["sandbox"])
+    record = examine(assignment, job["files"], job["seeds"], job["limits"], job["sandbox"])
+    if not job["alone"] and (waited := _late_for_want_of_a_processor(record)):
+        raise MachineTrouble(f"it ran out of time, and had waited {waited:.0f} s of it for a processor")
+    return record
+
+
+def _late_for_want_of_a_processor(record: dict) -> float:
+    """The seconds that it waited, if a limit on time was reached and the waiting may be the reason; else 0."""
+    late = any(answer.get("reason") in _TOO_LATE for answer in record["answers"].values())
+    late = late or any(cell["status"] == "timeout" for cell in record.get("cells", {}).values())
+    seen = record.get("resources", {})
+    return seen["waited_seconds"] if late and seen["waited_seconds"] > _WAITED_LONG * seen["wall_seconds"] else 0
 
 
 def examine(
@@ -212,3 +225,4 @@ _REASONS = {
     "several answers": "was not counted, because the kernel gave several answers to one question",
     "a forged answer": "was not counted, because the kernel's answer does not belong to the question",
 }
+_TOO_LATE = {_REASONS["timeout"], _REASONS["wall time"]}

@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import dataclass, field
 
+from ..sandbox.cpu_share import waiting_seconds
 from ..sandbox.kernel_process import KernelProcess
 from ..sandbox.limits import Limits
 from ..sandbox.usage_watchdog import PERIOD, Watchdog
@@ -16,6 +17,7 @@ _GRACE = 2.0  # seconds from the interrupt to the kill
 _LATE = 2.0  # seconds for the rest of the output after the reply
 _EXIT_SECONDS = 0.3  # a process that ends closes its connections first
 _INTERRUPT_FACTOR = 16  # times the limit on a cell's output: after that the cell is interrupted
+_PATIENCE = 2.0  # times the limit on a cell: so much waiting for a processor is not counted, and no more
 _KILL_FACTOR = 64  # times the limit on the submission's output of any kind: after that the kernel is killed
 
 
@@ -23,6 +25,7 @@ _KILL_FACTOR = 64  # times the limit on the submission's output of any kind: aft
 class Outcome:
     """How a cell ended: ok | error | timeout | died. `fatal`: the kernel is gone. `why`: one word, or "".
 
+    `waited`: seconds of it in which others had the processors, which do not count.
     `begun`: the kernel said that it took the cell up. One that ends at once may not come to say so.
     """
 
@@ -34,6 +37,7 @@ class Outcome:
     outputs: list[dict] = field(default_factory=list)
     answers: list[dict] = field(default_factory=list)
     seconds: float = 0.0
+    waited: float = 0.0
 
 
 class Driver:
@@ -62,12 +66,14 @@ class Driver:
         """Run one cell. `deadline` is for the submission; the cell's own limit counts from now."""
         started = time.monotonic()
         self._over_deadline = deadline < started + self._limits.cell_seconds
+        waited = waiting_seconds(self._process.pid)
         request = self.kernel.execute(code)
         outcome = self._follow(request, min(deadline, started + self._limits.cell_seconds))
         outcome.outputs = self.kernel.outputs.open(request)
         outcome.answers = self.kernel.answers.pop(request)
         outcome.begun = bool(self.kernel.seen[request])
         outcome.seconds = time.monotonic() - started
+        outcome.waited = self._waited_since(waited)
         return outcome
 
     def rest(self, seconds: float, deadline: float) -> Outcome | None:
@@ -92,6 +98,7 @@ class Driver:
         interrupted: float | None = None
         replied: float | None = None
         reason = "timeout"
+        waited = waiting_seconds(self._process.pid)
         seen = self.kernel.seen[request]
         while True:
             self.kernel.pump(self._process.ending, PERIOD)
@@ -105,13 +112,19 @@ class Driver:
             if ending := self._gone(now):
                 return ending
             floods = self.kernel.outputs.received.get(request, 0) > _INTERRUPT_FACTOR * self._limits.cell_output_bytes
-            if interrupted is None and (now > deadline or floods):
-                reason = "timeout" if now > deadline else "output"
+            is_late = now > deadline and now > deadline + self._waited_since(waited)
+            if interrupted is None and (is_late or floods):
+                reason = "timeout" if is_late else "output"
                 self._process.signal(signal.SIGINT)
-                interrupted = now
-            elif interrupted is not None and now - interrupted > _GRACE:
+                interrupted, waited = now, waiting_seconds(self._process.pid)
+            elif interrupted is not None and now - interrupted > _GRACE + self._waited_since(waited):
                 self._process.kill()
                 return Outcome("timeout", reason, f"{self._over(reason)} and did not stop when interrupted", fatal=True)
+
+    def _waited_since(self, before: float) -> float:
+        """Seconds for which the kernel was ready to run and others ran; 0 when it has ended."""
+        waited = waiting_seconds(self._process.pid) - before
+        return min(max(0.0, waited), _PATIENCE * self._limits.cell_seconds)
 
     def _over(self, reason: str) -> str:
         limits = self._limits

@@ -55,9 +55,12 @@ def run(
 ) -> Transcript:
     """Run all cells in a fresh kernel, then the questions. This always ends soon after `limits.wall_seconds`.
 
+    Time in which a cell waits for a processor does not count, as long as that is not more than as much again.
+
     Returns {"cells": {id: {"status", "outputs", "seconds", "why"}},
              "questions": {name: {"answer", "reason", "seconds", "rss_before", "rss_peak"}},
-             "resources": {"peak_rss", "baseline_rss", "cpu_seconds", "wall_seconds", "processes", "kernels"},
+             "resources": {"peak_rss", "baseline_rss", "cpu_seconds", "wall_seconds", "waited_seconds", "processes",
+                           "kernels"},
              "events": [sentence], "sandboxed": bool, "warning": why it was not, else ""}.
     A cell or question that takes the kernel down twice is left out of the next kernel; the others are run again there.
     Raises MachineTrouble if a kernel ended for a reason that is not the submission's.
@@ -83,6 +86,7 @@ class _Run:
         self.questions: dict[str, dict] = {}
         self._files, self.events = _fitting(files, limits)
         self.resources = {"peak_rss": 0, "baseline_rss": 0, "cpu_seconds": 0.0, "processes": 0, "kernels": 0}
+        self.resources["waited_seconds"] = 0.0
 
     def go(self) -> Transcript:
         used_up = False
@@ -148,7 +152,7 @@ class _Run:
                 continue
             if self._ended_by_last(driver):
                 return False
-            outcome = driver.run(cell.source, self._deadline)
+            outcome = self._run(driver, cell.source)
             self.cells[cell.id] = _summary(outcome)
             if outcome.answers:
                 self._tell("a cell displayed an answer outside of a test, which was not counted")
@@ -172,7 +176,7 @@ class _Run:
             if self._ended_by_last(driver):
                 return False
             before = driver.watchdog.open_window()
-            outcome = driver.run(question.code, self._deadline)
+            outcome = self._run(driver, question.code)
             if outcome.fatal:
                 self._blame_the_machine(driver, outcome, self._cells, f"the kernel of question {question.name!r}")
                 if not self._suspects.is_certain(f"? {question.name}", self._last, outcome):
@@ -185,6 +189,13 @@ class _Run:
                 return False
             self._last = f"? {question.name}"
         return True
+
+    def _run(self, driver: Driver, code: str) -> Outcome:
+        outcome = driver.run(code, self._deadline)
+        excused = min(outcome.waited, self._limits.wall_seconds - self.resources["waited_seconds"])
+        self.resources["waited_seconds"] += excused
+        self._deadline += excused
+        return outcome
 
     def _ended_by_last(self, driver: Driver) -> bool:
         if not self._suspects.ended_by_last(self._last, driver, self._deadline):
@@ -226,6 +237,7 @@ def run_and_ask_again(
     """
     deadline = time.monotonic() + limits.wall_seconds
     seen = run(cells, questions, files, _share(limits, limits.wall_seconds, limits.cpu_seconds, _FIRST_SHARE), sandbox)
+    deadline += seen["resources"]["waited_seconds"]
     asked = [question for question in questions if _could_not_be_asked(question, seen, answer_cells)]
     for left, question in zip(range(len(asked), 0, -1), asked, strict=True):
         wall, cpu = deadline - time.monotonic(), limits.cpu_seconds - seen["resources"]["cpu_seconds"]
@@ -235,7 +247,7 @@ def run_and_ask_again(
         mine = [cell for cell in cells if answer_cells.get(cell.id, question.name) == question.name]
         needed = [cell for cell in mine if cell.id in answer_cells or seen["cells"][cell.id]["status"] == "ok"]
         again = run(needed, [question], files, _share(limits, wall, cpu, 1 / left), sandbox)
-        for name in ("cpu_seconds", "wall_seconds", "kernels"):
+        for name in ("cpu_seconds", "wall_seconds", "waited_seconds", "kernels"):
             seen["resources"][name] += again["resources"][name]
         if again["questions"][question.name]["answer"] is not None:
             seen["questions"][question.name] = again["questions"][question.name]

@@ -10,7 +10,7 @@ import signal
 import socket
 from pathlib import Path
 
-from . import warm_process_protocol
+from . import cpu_share, warm_process_protocol
 
 _SETUP_SECONDS = 60.0  # it takes milliseconds: after this the machine is in trouble
 
@@ -29,6 +29,7 @@ class KernelProcess:
         self.ending = fds[0]  # a pidfd: readable when the process has ended
         with open(f"/proc/self/fdinfo/{self.ending}", encoding="utf-8") as file:
             self.pid = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
+        self._group = cpu_share.own_group(self.pid)
 
     def _next(self) -> tuple[dict, list[int]]:
         received = warm_process_protocol.receive(self._connection)
@@ -74,6 +75,8 @@ class KernelProcess:
             ending, self.ending = self.ending, -1
             os.close(ending)
         shutil.rmtree(self._sockets, ignore_errors=True)
+        if self._group is not None:
+            cpu_share.remove(self._group)
         return self.exit
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .kernel_process import KernelProcess
 from .limits import Limits
@@ -27,6 +27,7 @@ class Usage:
     processes: int
     cpu: float
     sockets: int = 0  # of the whole network namespace
+    cpu_of: dict[tuple[int, int], float] = field(default_factory=dict)  # (pid, start) -> seconds of its own
 
 
 class Watchdog:
@@ -39,6 +40,8 @@ class Watchdog:
         self.baseline = first.rss  # shared with the warm process, so it does not count
         self.peak = self.window_peak = first.rss
         self.cpu, self.processes = 0.0, 1
+        self._alive: dict[tuple[int, int], float] = {}
+        self._cpu_of_ended = 0.0  # Linux forgets it where a parent ignores SIGCHLD
         self.reason: str | None = None
         self.sentence = ""
 
@@ -67,14 +70,17 @@ class Watchdog:
         # A process that has just been forked seems as large as its parent, and has nothing of its own yet.
         highest = max(usage.rss, usage.peak) + sum(max(0, rss - usage.rss) for rss in usage.others)
         self.peak, self.window_peak = max(self.peak, highest), max(self.window_peak, highest)
-        self.cpu, self.processes = max(self.cpu, usage.cpu), max(self.processes, usage.processes)
+        self._cpu_of_ended += sum(cpu for process, cpu in self._alive.items() if process not in usage.cpu_of)
+        self._alive = usage.cpu_of
+        self.cpu = max(self.cpu, usage.cpu, self._cpu_of_ended + sum(self._alive.values()))
+        self.processes = max(self.processes, usage.processes)
         limits = self._limits
         at_most = usage.rss - self.baseline + sum(usage.others)
         if at_most > limits.memory and (not usage.others or self._really_holds(at_most) > limits.memory):
             self._kill("memory", f"more than {limits.memory >> 20} MiB of memory")
         elif usage.processes > limits.processes:
             self._kill("processes", f"more than {limits.processes} processes")
-        elif usage.cpu > limits.cpu_seconds:
+        elif self.cpu > limits.cpu_seconds:
             self._kill("cpu", f"more than {limits.cpu_seconds} s of processor time")
         elif usage.sockets > _MOST_SOCKETS and self._process.sandboxed:  # else it shares the machine's network
             self._kill("sockets", f"more than {_MOST_SOCKETS} sockets")
@@ -112,17 +118,19 @@ def look(pid: int) -> Usage:
         return _look_anywhere(pid)
     cpu = peak = 0
     sizes = []
+    cpu_of = {}
     members = tree(pid)
     for member in members:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{member}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
             cpu += sum(map(int, fields[11:15]))  # own and buried children's, user and system
+            cpu_of[member, int(fields[19])] = sum(map(int, fields[11:13])) / _TICKS
             sizes.append(int(fields[21]) * _PAGE)
     with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status", encoding="utf-8") as file:
         peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
     first, *others = sizes or [0]
-    return Usage(first, tuple(others), peak, len(members), cpu / _TICKS, _sockets(pid))
+    return Usage(first, tuple(others), peak, len(members), cpu / _TICKS, _sockets(pid), cpu_of)
 
 
 def _sockets(pid: int) -> int:

@@ -67,7 +67,8 @@ def work(
 
 def _submit(workers: Pool | Cluster, job: Job, bundle: dict, running: dict[Future, Job]) -> bool:
     try:
-        running[workers.submit(job.payload | {"bundle": bundle if job.with_bundle else None})] = job
+        more = {"bundle": bundle if job.with_bundle else None, "alone": job.alone}
+        running[workers.submit(job.payload | more)] = job
     except BrokenExecutor:
         workers.renew()
         return False
