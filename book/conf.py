@@ -22,7 +22,7 @@ copyright = f"{author}. Text: CC BY 4.0. Code: MIT"  # no year: the same sources
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx-mathjax-offline"]
 root_doc = "book/index"
-include_patterns = ["book/*.md", "book/*.ipynb", "exercises/*/*.ipynb"]
+include_patterns = ["book/*.md", "book/*.ipynb", "exercises/*/*.ipynb", "INSTRUCTORS.md"]
 exclude_patterns = [".*", "*.egg-info", "ckptlib", "solutions", "tests", "submitted", "autograded", "feedback"]
 exclude_patterns += ["book/start.ipynb"]  # made by `make lab`: it shows a reader's own progress
 highlight_language = "text"  # contracts and commands are not Python; code cells say what they are
@@ -74,9 +74,15 @@ def toctrees(page: str) -> str:
     found = []
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         caption = section.splitlines()[0]
-        if links := re.findall(r"^(?:\d+\.|-) \[.*?\]\((\w+)\.(?:ipynb|md)\)", section, flags=re.MULTILINE):
+        links = re.findall(r"^(?:\d+\.|-) \[.*?\]\(([\w/.]+)\.(?:ipynb|md)\)", section, flags=re.MULTILINE)
+        if links:
             found.append("\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *links, "```"]))
     return "\n\n".join(found)
+
+
+def without_links_to_files(page: str) -> str:
+    """Links into the repository become the names of the files, because the site does not contain those."""
+    return re.sub(r"\[[^]]*\]\((?!https?:|#)([^)]*)\)", r"`\1`", page)
 
 
 def markdown_cell(name: str, text: str) -> dict:
@@ -105,6 +111,8 @@ def complete(app, docname: str, source: list[str]) -> None:
     """Add the side bar to index.md, a note to each widget, and to each chapter its assignment in the side bar."""
     if docname == root_doc:
         source[0] += f"\n\n{toctrees(source[0])}\n"
+    if docname == "INSTRUCTORS":
+        source[0] = without_links_to_files(source[0])
     if app.env.doc2path(docname).suffix != ".ipynb":
         return
     notebook = json.loads(source[0])

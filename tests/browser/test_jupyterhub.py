@@ -184,10 +184,10 @@ def _remove_temporary_files(homes: Path) -> None:
 
 
 def documented() -> tuple[str, str]:
-    """The two lines that INSTRUCTORS.md tells a grader to type: before the students work, and after."""
+    """What INSTRUCTORS.md tells a grader to type, before the students work and after, each as one line."""
     text = (ROOT / "INSTRUCTORS.md").read_text(encoding="utf-8")
-    before, after = re.findall(r"^(.* && nbgrader release_\w+ 01_activation_memory)$", text, re.MULTILINE)
-    return before, after
+    before, after = re.findall(r"^```\n([^`]*^nbgrader release_\w+ 01_activation_memory)\n```$", text, re.MULTILINE)
+    return " && ".join(before.splitlines()), " && ".join(after.splitlines())
 
 
 def both_type(graders: dict[str, Person], line: str, file: str) -> dict[str, str]:
