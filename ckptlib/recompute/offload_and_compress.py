@@ -20,7 +20,7 @@ from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..tables import ShownAsTable, Table
 from ..torch_internals import is_traceable_wrapper_subclass, not_compiled, storage_address, storage_from_weak, view_base
-from ..tracing.storages import version
+from ..tracing.storages import check_unchanged, version
 from ..units import mib
 from .disk import File, Folder, OffloadError
 
@@ -172,11 +172,7 @@ class _Unchanged:
         self._waiting = waiting  # so that the storage is known, and counts once, as long as it is needed
 
     def tensor(self) -> Tensor:
-        if version(self._tensor) != self._version:
-            raise RuntimeError(
-                f"a tensor of shape {tuple(self._tensor.shape)} that backward needs was changed in place after it was "
-                "saved. The likeliest mistake: optimizer.step() between forward and backward"
-            )
+        check_unchanged(self._tensor, self._version)
         return self._tensor
 
 

@@ -39,7 +39,7 @@ def check_unchanged(tensor: Tensor, then: int, what: str = "a tensor") -> None:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"{what} of shape {tuple(tensor.shape)} was saved at version {then} and is at {now}. Write to it after "
-            "backward, or to a copy"
+            "backward, or to a copy. Did optimizer.step() come before backward?"
         )
 
 
