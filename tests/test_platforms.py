@@ -163,7 +163,7 @@ def test_doctor_says_that_the_book_can_be_read_and_what_grading_lacks(there):
     found = json.loads(done.stdout)
     assert found["book"] and not found["grading"] and done.returncode == 2
     (sandbox,) = [check for check in found["checks"] if check["name"] == "bubblewrap"]
-    assert "only on Linux" in sandbox["says"] and "WSL" in sandbox["mend"]
+    assert "only on Linux" in sandbox["says"] and "WSL" in sandbox["fix"]
 
 
 @pytest.mark.slow

@@ -185,9 +185,9 @@ def test_doctor_finds_the_library_fit_and_says_how_to_get_the_extras(base):
     found = json.loads(done.stdout)
     assert (found["library"], found["book"], found["grading"], done.returncode) == (True, False, False, 3)
     assert done.stderr == ""
-    mends = {check["name"]: check["mend"] for check in found["checks"] if check["name"].startswith("extra ")}
+    fixes = {check["name"]: check["fix"] for check in found["checks"] if check["name"].startswith("extra ")}
     extras = ("book", "grading", "cluster")
-    assert mends == {f"extra {extra}": f"{base.python} -m pip install 'ckptlib[{extra}]'" for extra in extras}
+    assert fixes == {f"extra {extra}": f"{base.python} -m pip install 'ckptlib[{extra}]'" for extra in extras}
 
 
 @pytest.mark.parametrize("command", [command.__name__.replace("_", "-") for command in cli.COMMANDS])

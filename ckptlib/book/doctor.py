@@ -54,13 +54,13 @@ class Check:
     name: str
     ok: bool
     says: str
-    mend: str = ""  # the command that mends it
+    fix: str = ""  # the command that fixes it
     needed_for: str = ""
 
     def __str__(self) -> str:
         mark = "ok  " if self.ok else "FAIL" if self.needed_for else "warn"
         line = f"{mark}  {self.name:<18} {self.says}"
-        return line if self.ok or not self.mend else f"{line}\n{'':24} mend it with: {self.mend}"
+        return line if self.ok or not self.fix else f"{line}\n{'':24} fix it with: {self.fix}"
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info >= (3, 11):  # noqa: UP036 - it may be run from a folder, with any Python
         return Check("Python", True, version, needed_for="library")
-    mend = "install Python 3.11 or newer, then: PYTHON=python3.12 make lab"
-    return Check("Python", False, f"{version} is too old: 3.11 or newer is needed", mend, "library")
+    fix = "install Python 3.11 or newer, then: PYTHON=python3.12 make lab"
+    return Check("Python", False, f"{version} is too old: 3.11 or newer is needed", fix, "library")
 
 
 def packages() -> list[Check]:
@@ -128,8 +128,8 @@ def packages() -> list[Check]:
     try:
         requirements = metadata.requires("ckptlib") or []
     except metadata.PackageNotFoundError:
-        mend = f"cd {_quoted(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e ."
-        return [Check("ckptlib", False, "is not installed here", mend, "library")]
+        fix = f"cd {_quoted(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e ."
+        return [Check("ckptlib", False, "is not installed here", fix, "library")]
     tested = _tested_versions()
     base = [_package(r, tested, "library") for r in requirements if "extra ==" not in r]
     return base + [check for extra in EXTRAS for check in _extra(extra, requirements, tested)]
@@ -140,10 +140,10 @@ def _extra(extra: str, requirements: list[str], tested: dict[str, str]) -> list[
     needed_for, use = EXTRAS[extra]
     its = [r.partition(";")[0].strip() for r in requirements if re.search(rf"extra == ['\"]{extra}['\"]", r)]
     if missing := [name for name in map(_name, its) if _version(name) is None]:
-        mend = f"{PYTHON} -m pip install {_quoted(f'ckptlib[{extra}]')}"
+        fix = f"{PYTHON} -m pip install {_quoted(f'ckptlib[{extra}]')}"
         if tested:  # a clone
-            mend = f"cd {_quoted(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e {_quoted(f'.[{extra}]')}"
-        return [Check(f"extra {extra}", False, f"{use}, and it lacks {', '.join(missing)}", mend, needed_for)]
+            fix = f"cd {_quoted(str(ROOT))} && {PYTHON} -m pip install -c constraints.txt -e {_quoted(f'.[{extra}]')}"
+        return [Check(f"extra {extra}", False, f"{use}, and it lacks {', '.join(missing)}", fix, needed_for)]
     found = [_package(requirement, tested, needed_for) for requirement in its]
     says = ", ".join(f"{name} {_version(name)}" for name in map(_name, its[:2]))
     whole = Check(f"extra {extra}", True, f"{says} and all else that it asks for", needed_for=needed_for)
@@ -154,12 +154,12 @@ def _package(requirement: str, tested: dict[str, str], needed_for: str) -> Check
     name = _name(requirement)
     version = _version(name)
     wanted = f"{name}=={tested[name]}" if name in tested else requirement
-    mend = f"{PYTHON} -m pip install {_quoted(wanted)}"
+    fix = f"{PYTHON} -m pip install {_quoted(wanted)}"
     if version is None:
-        return Check(name, False, "is not installed", mend, needed_for)
+        return Check(name, False, "is not installed", fix, needed_for)
     # "2.13.0+cpu" and "2.13.0" are the same release, built for different machines.
     if name in tested and version.split("+")[0] != tested[name]:
-        return Check(name, False, f"{version}; the book was tested with {tested[name]}", mend)
+        return Check(name, False, f"{version}; the book was tested with {tested[name]}", fix)
     return Check(name, True, version, needed_for=needed_for)
 
 
@@ -186,8 +186,8 @@ def gpu() -> Check:
     ran, output = _run([sys.executable, "-c", code])
     if not ran:
         wanted = f"torch=={tested}" if (tested := _tested_versions().get("torch")) else "torch"
-        mend = f"{PYTHON} -m pip install --force-reinstall --no-deps {wanted}"
-        return Check("GPU", False, f"torch does not start: {output}", mend, "library")
+        fix = f"{PYTHON} -m pip install --force-reinstall --no-deps {wanted}"
+        return Check("GPU", False, f"torch does not start: {output}", fix, "library")
     return Check("GPU", True, output or "none, and none is needed: the book simulates one", needed_for="library")
 
 
@@ -214,10 +214,10 @@ finally:
     ran, output = _run([sys.executable, "-c", code])
     if ran and Path(output) == Path(sys.prefix):
         return Check("Jupyter's kernel", True, "python3 starts this interpreter", needed_for="book")
-    mend = f"{PYTHON} -m ipykernel install --sys-prefix"
+    fix = f"{PYTHON} -m ipykernel install --sys-prefix"
     if ran:
-        return Check("Jupyter's kernel", False, f"python3 starts another interpreter, in {output}", mend, "book")
-    return Check("Jupyter's kernel", False, f"does not start: {output}", mend, "book")
+        return Check("Jupyter's kernel", False, f"python3 starts another interpreter, in {output}", fix, "book")
+    return Check("Jupyter's kernel", False, f"does not start: {output}", fix, "book")
 
 
 def nbgrader_extension() -> Check:
@@ -248,16 +248,16 @@ print(*[part for part in parts if not server.get(part)], *["@jupyter/nbgrader"] 
         return Check(name, True, "enabled in JupyterLab and its server")
     for_lab = f"{PYTHON} -m jupyter labextension enable --level=sys_prefix"
     for_server = f"{PYTHON} -m jupyter server extension enable --sys-prefix"
-    mend = " && ".join(f"{for_lab if part.startswith('@') else for_server} {part}" for part in off)
-    return Check(name, False, f"not enabled: {', '.join(off)}", mend)
+    fix = " && ".join(f"{for_lab if part.startswith('@') else for_server} {part}" for part in off)
+    return Check(name, False, f"not enabled: {', '.join(off)}", fix)
 
 
 def bubblewrap() -> Check:
     """Run a program in the kind of sandbox that grading uses. Being installed is not enough: many systems forbid it."""
     if not sys.platform.startswith("linux"):
         says = "exists only on Linux: here grading sets limits but hides nothing"
-        mend = "a Linux machine, a virtual machine or WSL, for submissions that you do not trust"
-        return Check("bubblewrap", False, says, mend, "grading")
+        fix = "a Linux machine, a virtual machine or WSL, for submissions that you do not trust"
+        return Check("bubblewrap", False, says, fix, "grading")
     if not shutil.which("bwrap"):
         return Check("bubblewrap", False, "is not installed", _system_install("bubblewrap"), "grading")
     sandbox = "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-all --die-with-parent true"

@@ -1,4 +1,4 @@
-"""Does the doctor find what is broken, say how to mend it, and never break itself?"""
+"""Does the doctor find what is broken, say how to fix it, and never break itself?"""
 
 import json
 import os
@@ -62,9 +62,9 @@ def test_a_missing_package_is_named_with_the_command_that_mends_it(hidden, faili
     assert code & 1 and not report["book"]
     assert report["library"] == (hidden not in failing)  # the base lacks nothing but what was hidden
     for check in report["checks"]:
-        assert check["ok"] or check["mend"]
+        assert check["ok"] or check["fix"]
         if check["name"] == hidden:
-            assert check["mend"] == f"{python} -m pip install {hidden}=={doctor._tested_versions()[hidden]}"
+            assert check["fix"] == f"{python} -m pip install {hidden}=={doctor._tested_versions()[hidden]}"
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_a_package_of_an_extra_is_missed_with_the_extra_and_the_library_still_wo
     assert (report["library"], report["book"], report["grading"], code) == (True, True, False, 2)
     (lacking,) = [check for check in report["checks"] if check["name"] == "extra grading"]
     assert not lacking["ok"] and lacking["says"].endswith("lacks nbconvert")
-    assert lacking["mend"] == f"cd {ROOT} && {python} -m pip install -c constraints.txt -e '.[grading]'"
+    assert lacking["fix"] == f"cd {ROOT} && {python} -m pip install -c constraints.txt -e '.[grading]'"
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_a_disabled_extension_is_only_a_warning_and_its_mending_names_it(tmp_pat
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path))
     check = doctor.nbgrader_extension()
     assert not check.ok and not check.needed_for
-    assert check.mend.endswith(f"-m jupyter server extension enable --sys-prefix {part}")
+    assert check.fix.endswith(f"-m jupyter server extension enable --sys-prefix {part}")
 
 
 def fake_program(folder: Path, name: str, script: str) -> None:
@@ -110,8 +110,8 @@ def test_without_bubblewrap_and_chromium_the_book_can_still_be_read(tmp_path):
     fake_program(tmp_path, "apt-get", "exit 1")
     code, report = run_doctor(sys.executable, PATH=str(tmp_path))
     assert (report["book"], report["grading"], code) == (True, False, 2)
-    mends = {check["name"]: check["mend"] for check in report["checks"] if not check["ok"]}
-    assert mends == {"bubblewrap": "sudo apt-get install bubblewrap", "Chromium": "sudo apt-get install chromium"}
+    fixes = {check["name"]: check["fix"] for check in report["checks"] if not check["ok"]}
+    assert fixes == {"bubblewrap": "sudo apt-get install bubblewrap", "Chromium": "sudo apt-get install chromium"}
 
 
 NO_USERS = "bwrap: setting up uid map: Permission denied"
@@ -125,7 +125,7 @@ def test_bubblewrap_that_is_installed_but_forbidden_does_not_count(tmp_path, mon
     check = doctor.bubblewrap()
     assert not check.ok and check.needed_for == "grading"
     assert check.says == "is installed but cannot make a sandbox: bwrap: setting up uid map: Permission denied"
-    assert check.mend.startswith("sudo sysctl -w ")
+    assert check.fix.startswith("sudo sysctl -w ")
 
 
 @pytest.mark.parametrize(("said", "marked"), [(NO_PROC, False), (NO_USERS, True)])
@@ -134,7 +134,7 @@ def test_in_a_container_its_options_are_told_and_no_sysctl(said, marked, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(doctor, "CONTAINER_MARKS", (tmp_path / "no", tmp_path / ("bwrap" if marked else "neither")))
     check = doctor.bubblewrap()
-    assert not check.ok and said in check.says and "sysctl" not in check.mend
+    assert not check.ok and said in check.says and "sysctl" not in check.fix
     for option in (
         "seccomp=unconfined",
         "apparmor=unconfined",
@@ -142,7 +142,7 @@ def test_in_a_container_its_options_are_told_and_no_sysctl(said, marked, tmp_pat
         "unmask=ALL",
         "label=disable",
     ):
-        assert option in check.mend
+        assert option in check.fix
 
 
 def test_bubblewrap_elsewhere_than_on_linux(monkeypatch):
@@ -176,7 +176,7 @@ def test_the_text_shows_the_command_under_what_is_wrong():
     report = Diagnosis((Check("tqdm", False, "is not installed", "pip install tqdm", "book"),))
     assert str(report).splitlines() == [
         "FAIL  tqdm               is not installed",
-        "                         mend it with: pip install tqdm",
+        "                         fix it with: pip install tqdm",
         "",
         "The library works: yes. The book can be read: no. Grading can be sandboxed: yes.",
     ]
