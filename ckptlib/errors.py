@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 
 class CkptError(ValueError):
-    """A mistake in use: the message says what was found, what was expected, and the likeliest cause.
+    """A mistake in use. The message names what was found, what was expected, and the likeliest cause.
 
     It is a ValueError, also where an argument has the wrong type, so that one `except` finds every mistake in use.
     Where the library stands in for a part of torch, it raises what torch raises there.
@@ -16,7 +16,7 @@ class CkptError(ValueError):
 
 
 class OwnCodeFailed(CkptError):
-    """The caller's own code raised an error: the message is its traceback, without our frames, and what may help."""
+    """The caller's own code raised an error. The message is its traceback without our frames, and a hint."""
 
     exit_code = 1
 

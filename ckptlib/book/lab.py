@@ -97,5 +97,5 @@ def _put_first(variable: str, folder: str) -> None:
 
 if __name__ == "__main__":
     if not (BOOK / "book").is_dir():
-        sys.exit(f"ckptlib.book.lab opens the book, which comes with a checkout: there is no folder book in {BOOK}")
+        sys.exit(f"ckptlib.book.lab opens the book, which comes with a checkout, but there is no folder book in {BOOK}")
     open_book(BOOK, sys.argv[1:])

@@ -55,7 +55,7 @@ class Chapter(NamedTuple):
 def chapters(root: Path = BOOK) -> list[Chapter]:
     """In the book's order; the title is the notebook's own first line."""
     if not (root / "book").exists():
-        raise CkptError(f"the start page works only in a checkout of the book: there is no folder book in {root}")
+        raise CkptError(f"the start page works only in a checkout of the book, and there is no folder book in {root}")
     found = []
     for path in sorted((root / "book").glob("[0-9][0-9]_*.ipynb")):
         if not path.name.startswith("00"):
@@ -78,7 +78,7 @@ def score(name: str, known: dict[str, dict]) -> str:
 
 
 def page(root: Path = BOOK) -> str:
-    """The page as a notebook's text. Its table is Markdown: it is there before anything has been run."""
+    """The page as a notebook's text. Its table is Markdown, so that it is visible before any cell has been run."""
     known = reader_progress.seen()
     rows = []
     for name, title, has_assignment in chapters(root):
@@ -98,7 +98,7 @@ def page(root: Path = BOOK) -> str:
 
 
 def write(root: Path = BOOK) -> str:
-    """Write the page; what JupyterLab is to open, from the checkout's top."""
+    """Write the page. Returns the path that JupyterLab is to open, relative to the checkout."""
     path = root / "book" / PAGE
     try:
         new = path.with_name(f".{PAGE}.{os.getpid()}")

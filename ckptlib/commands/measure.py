@@ -37,7 +37,7 @@ def measure_target(args: argparse.Namespace) -> str:
             builder, args.device, fake=args.fake, builds=True, gpu=gpu if args.device == SIMULATED else None
         )
     if args.plot:
-        from .. import figures  # matplotlib is slow to import, and rarely asked for here
+        from .. import figures  # matplotlib is slow to import and rarely needed here
 
         save_plot(lambda: figures.timeline(result), args.plot)
     if args.snapshot:

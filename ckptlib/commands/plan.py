@@ -20,7 +20,7 @@ BOOLEANS = ("saves_x", "saves_y")
 
 
 def plan_command(args: argparse.Namespace) -> tuple[str, int]:
-    """What to print, and the exit code: 0, or 1 if no schedule fits in the budget."""
+    """The text to print, and the exit code, which is 1 if no schedule fits in the budget and 0 otherwise."""
     if (args.target is None) == (args.chain is None):
         raise CkptError("plan needs a model of yours, as package.module:function, or --chain FILE.json, and not both")
     if args.budget is not None and args.budget < 0:

@@ -25,7 +25,7 @@ WIDEST = 100  # actions; a longer schedule is not drawn in text
 
 
 def plan_model(args: argparse.Namespace) -> tuple[str, int]:
-    """What to print, and the exit code: 0; 1 if no plan fits in the budget, or if it does not train the same."""
+    """The text to print, and the exit code, which is 1 if no plan fits in the budget or the plan trains differently."""
     target = Target(args.target)
     how = {"device": args.device, "gpu": chosen_gpu(args), "fake": args.fake}
     with own_code(f"the step of {args.target} failed"):
@@ -109,7 +109,7 @@ def _stage_rows(whole: WholeStep, schedule: Schedule) -> Iterator[tuple]:
 def _what_to_call(calls: Calls, may_add: int) -> list[str]:
     lines = [f"Call: {brackets(calls)}"]
     if not all(isinstance(call, int) for call in calls):
-        lines.append("[ ] is one torch.utils.checkpoint.checkpoint around all that is in it.")
+        lines.append("[ ] is one torch.utils.checkpoint.checkpoint around everything inside it.")
     if may_add:
         lines.append(f"It holds its input until its backward is done: {may_add:,} bytes more, if the peak is then.")
     return lines

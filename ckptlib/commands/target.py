@@ -1,4 +1,4 @@
-"""What does package.module:function stand for? Your function, what it builds, and what went wrong on the way."""
+"""What does package.module:function stand for? Your function, the step that it builds, and any error on the way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TORCH = os.path.join(str(Path(torch.__file__).resolve().parent), "")
 
 
 class Target:
-    """Your function. Errors in what it returns are told in one line; those it raises, by where in your code."""
+    """Your function. Errors in its result are reported in one line, those that it raises with the line of your code."""
 
     def __init__(self, text: str):
         self.text = text

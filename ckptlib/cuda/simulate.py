@@ -50,7 +50,7 @@ class _Replay:
         return self.result
 
     def set_up(self) -> None:
-        """What was there before: as the set-up left it, if it was told the device; else placed in order."""
+        """Blocks from before the step: as the set-up left them if it was told the device, otherwise in order."""
         self.allocator.history = []
         self.replay_all(self.trace.set_up)
         self.where = ("before", -1)

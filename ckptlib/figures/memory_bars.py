@@ -102,7 +102,7 @@ def _largest(bars: list[_Bar]) -> list[_Bar]:
 
 def _draw_bars(bars: Sequence[_Bar], categories: Mapping[str, str], alt: str, title: str = "") -> Drawing:
     if not bars:
-        raise CkptError("nothing to draw: there is no bar. Did autograd save nothing, or is the ledger empty?")
+        raise CkptError("there is nothing to draw. Did autograd save nothing, or is the ledger empty?")
     if any(nbytes < 0 for bar in bars for nbytes in bar.parts.values()):
         raise CkptError("a bar cannot show a negative number of bytes")
     for category in categories:

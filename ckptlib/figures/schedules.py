@@ -31,7 +31,7 @@ LEFT, RIGHT = 0.75, 0.15  # inches beside the axes
 
 @style()
 def schedule(plan: Schedule, costs: Costs | None = None, time: str = "") -> Drawing:
-    """Time across, stages up: what runs when, and what is saved until when; beneath it the bytes alive, and their peak.
+    """Time runs across and stages run up. Shows what runs when, how long it stays saved, and, beneath, the bytes alive.
 
     Without costs every forward and backward takes 1, every activation is 1. `time` names the unit of the costs' times.
     If these are all 0, as FLOPs of tanh are, steps are drawn with equal widths.

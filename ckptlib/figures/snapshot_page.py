@@ -61,7 +61,7 @@ def _group(block: RecordedBlock, ours: bool) -> str:
 
 
 def _groups(found: Explanation) -> dict[str, str]:
-    """What is drawn in one colour, and the colour: a category, or with other people's records a frame."""
+    """A group that is drawn in one colour, and the colour. It is a category, or in other people's records a frame."""
     colours = {name: look.colour for name, look in LOOKS.items() if name not in ("untagged", "free", "buffer")}
     rest = LOOKS["untagged"].colour
     if found.ours:

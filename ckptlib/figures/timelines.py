@@ -30,7 +30,7 @@ XLABEL = "allocations and frees, in order"
 
 @style()
 def timeline(run: Measurement | Timeline) -> Drawing:
-    """Memory in use by category, after every allocation and free; beside it what is in use at the peak, to scale."""
+    """Memory in use by category, after every allocation and free. A bar beside it shows the peak on the same scale."""
     chart = _Chart(run, COLUMNS)
     labels = [f"{category} {size(nbytes)}" for category, nbytes in chart.at_peak.items()]
     right = 0.72 + max(map(text_width, labels))
@@ -58,7 +58,7 @@ def timeline(run: Measurement | Timeline) -> Drawing:
 def compare(runs: Mapping[str, Measurement | Timeline]) -> Drawing:
     """Two or three timelines side by side, on one scale of bytes; the dashed line is the first one's peak."""
     if not isinstance(runs, Mapping) or not 2 <= len(runs) <= 3:
-        raise CkptError("compare draws two or three runs side by side: give it {name: run, name: run}")
+        raise CkptError("compare draws two or three runs side by side. Pass them as {name: run, name: run}")
     charts = {name: _Chart(run, COLUMNS // len(runs)) for name, run in runs.items()}
     highest = max(chart.peak for chart in charts.values())
     per, unit_name = unit(highest)

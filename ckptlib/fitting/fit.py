@@ -1,4 +1,4 @@
-"""Will it fit? The largest batch that a GPU can train, what its memory is used for then, and what recomputing costs.
+"""Will it fit? The largest batch that a GPU can train, how its memory is used then, and the cost of recomputing.
 
 Every way to train is a schedule of the model's blocks. What the step needs by a schedule is measured on fake tensors,
 and one such record is enough for every batch (batch_rescaling.py). The steps of a user's model are run from end to end
@@ -48,8 +48,8 @@ def fit(
     strategy    recompute "none", "selective" (plain attention's scores, softmax and product with V; by name only),
                 "full" (every block), or as "planned": the fastest schedule of the blocks that fits
 
-    Counted are the blocks that torch's allocator hands out under expandable_segments:True. What the driver takes comes
-    on top; so does, by default, up to 1 MiB for each large tensor.
+    Counted are the blocks that torch's allocator hands out under expandable_segments:True. The driver's own memory
+    comes on top, and by default up to 1 MiB for each large tensor.
     """
     return fits(model, gpu, seq, precision, (strategy,), fused=fused)[strategy]
 

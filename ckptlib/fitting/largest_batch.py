@@ -19,7 +19,7 @@ class Steps(ABC):
 
     @abstractmethod
     def need(self, batch: int, strategy: str, nbytes: int) -> Need:
-        """What the fastest way needs that fits in so many bytes; if no way fits, the way that needs the least."""
+        """The need of the fastest way that fits in so many bytes. If none fits, the need of the smallest."""
 
     @abstractmethod
     def least(self, batch: int, strategy: str, nbytes: int) -> int:

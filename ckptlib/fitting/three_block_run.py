@@ -16,7 +16,7 @@ from .transformer_step import RULES, Setting, simulated, update_alone
 KINDS = ("none", "selective")  # what a block that saves everything recomputes nevertheless: nothing, or its attention
 BLOCKS = 3  # of the model that is measured
 LT_OF_BACKWARD = "cuBLASLt workspace, backward thread"  # cuda/simulate.py makes this name
-# Those windows of its step that tell all.
+# The windows of its step from which all others follow.
 WINDOWS = ("forward 1", "forward 2", "head", "head's backward", "backward 2", "backward 1")
 
 

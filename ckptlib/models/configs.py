@@ -37,7 +37,7 @@ class Config:
         return self.layers * (12 * h * h + 13 * h) + (self.vocabulary + self.tokens) * h + 2 * h
 
     def layer_nbytes(self, batch: int = 1) -> int:
-        """What one layer saves in half precision: sbh(34 + 5as/h), and 8 bytes a token for two LayerNorms' statistics.
+        """One layer saves in half precision: sbh(34 + 5as/h), and 8 bytes per token for two LayerNorms' statistics.
 
         Korthikanti et al. 2022 leave the statistics out; on a GPU they are float32, and 16 bytes.
         """

@@ -40,7 +40,7 @@ TERMS = (
 
 
 def gpt_terms(config: Config, batch: int = 1) -> dict[str, int]:
-    """What one GPT layer saves, thing by thing, in bytes; together sbh(34 + 5as/h)."""
+    """The bytes that one GPT layer saves, tensor by tensor. Their sum is sbh(34 + 5as/h)."""
     s, h, a = config.tokens, config.width, config.heads
     return {t.name: batch * t.coefficient * (a * s * s if t.squared else s * h) for t in TERMS}
 

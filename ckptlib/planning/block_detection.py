@@ -161,7 +161,7 @@ def buffers_restored(modules: Sequence[Any]) -> Iterator[None]:
 
 
 def _rows(calls: list[_ModuleCall]) -> list[list[_ModuleCall]]:
-    """Rows of calls of one type, each of which gets the output of the one before. No module in them runs twice."""
+    """Rows of calls of one type, each of which gets the output of the call before it. No module in them runs twice."""
     times = Counter(call.module for call in calls)
     ends: dict[tuple[type, int], list[_ModuleCall]] = {}  # (type, id of what the last call returned) -> row
     rows: list[list[_ModuleCall]] = []

@@ -37,7 +37,7 @@ def periodic(n: int, k: int, save_chunk: bool = True) -> Schedule:
 
 
 def sequential(n: int, segments: int) -> Schedule:
-    """What torch's `checkpoint_sequential` does: equal segments, the rest in the last, which is not checkpointed."""
+    """As torch's `checkpoint_sequential`: equal segments; the last one takes the rest and is not checkpointed."""
     _at_least(1, n=n, segments=segments)
     if segments > n:
         raise CkptError(f"segments is {segments}, more than the {n} stages")

@@ -137,7 +137,7 @@ class _State:
         if kind not in LETTERS:
             raise CkptError(f"action {number} is {kind!r}, expected one of {', '.join(LETTERS)}")
         if not isinstance(stage, Integral) or not 0 <= stage < self.costs.n:
-            raise CkptError(f"action {number} ({action}): there is no such stage in a chain of {self.costs.n}")
+            raise CkptError(f"action {number} ({action}) names a stage that a chain of {self.costs.n} does not have")
         if stage > self.frontier:
             raise CkptError(f"action {number} ({action}): stage {stage} has already been reversed")
         problem = {RESTORE: self._restore, BACKWARD: self._cannot_reverse}.get(kind, self._cannot_run)(stage)

@@ -1,4 +1,4 @@
-"""How was checkpoint called in this run? Facts about each call, torch's and ours, whatever name it was imported by."""
+"""How was checkpoint called in this run? Facts about each call of torch's checkpoint and of ours, under any name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CheckpointCall:
     compiled: bool
     chain: tuple[int, int, int] | None  # checkpoint_sequential: first and last layer of this segment, number of layers
     drew: bool = False  # the function took random numbers
-    policy: Counter = field(default_factory=Counter)  # selective: how often the policy answered what
+    policy: Counter = field(default_factory=Counter)  # selective: answer of the policy -> how many times it gave it
     second_differs: bool = False  # a reentrant checkpoint whose second run gave different outputs
 
 
@@ -90,7 +90,7 @@ class CheckpointCalls:
             return _AnyValues(determinism.metadata(x))
         try:
             return determinism.metadata(x) if x.data_ptr() in self.buffers else determinism.digest(x)
-        except (CkptError, RuntimeError):  # fake, meta, sparse: there are no bytes to read
+        except (CkptError, RuntimeError):  # fake, meta and sparse tensors have no bytes to read
             return determinism.metadata(x)
 
     def followed(self, name: str) -> Callable:

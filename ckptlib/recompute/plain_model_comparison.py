@@ -76,9 +76,9 @@ def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equiv
              or a function of (model, x), called with a copy of the model: `lambda m, x: ck.checkpoint(m, x, ...)`.
     x        the input; a tuple stands for several.
 
-    Compared: outputs, gradients of inputs and parameters, the RNG's state afterwards, buffers, and how often each
-    module ran. Neither the models, nor their gradients, nor the RNG are changed. What a forward keeps in Python is
-    copied with the model, but what it shares with the outside, a global or a closure, is not.
+    Compared: outputs, gradients of inputs and parameters, the RNG's state afterwards, buffers, and how many
+    times each module ran. Neither the models, nor their gradients, nor the RNG are changed. What a forward keeps in
+    Python is copied with the model, but what it shares with the outside, a global or a closure, is not.
 
     >>> from ckptlib.recompute.checkpoint import checkpoint
     >>> net = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
@@ -99,7 +99,7 @@ def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equiv
         set_rng_states(start)
     if not any(isinstance(leaf, Tensor) for leaf in first.outputs):
         kinds = ", ".join(sorted({type(leaf).__name__ for leaf in first.outputs})) or "nothing"
-        raise CkptError(f"no tensor was found in what the model returns ({kinds}): there is nothing to compare")
+        raise CkptError(f"no tensor was found in what the model returns ({kinds}), so there is nothing to compare")
     return Equivalence([*_compare(model, first, second)])
 
 

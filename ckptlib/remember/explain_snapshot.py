@@ -41,7 +41,7 @@ class RecordedBlock:
     died: int | None = None  # the entry that freed it; None if it lived to the end
 
     def name(self, kind: str) -> str:
-        """What our frames say of it: its op, tensor, module, phase or category; of anybody's, the frame itself."""
+        """The op, tensor, module, phase or category that our frames name; in other people's records, the frame."""
         if kind != "frame":
             return next((frame["name"] for frame in self.frames if frame["filename"] == kind), "")
         python = [frame for frame in self.frames if frame["filename"].endswith(".py")]
@@ -83,7 +83,7 @@ class Explanation(ShownAsTable):
 
     @property
     def reserved(self) -> int:
-        """What CUDA had been asked for at that moment, used or not."""
+        """The bytes that CUDA had handed out at that moment, used or not."""
         return self.totals[self.moment + 1][1]
 
     @cached_property

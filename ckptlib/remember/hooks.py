@@ -197,7 +197,7 @@ class Watch(ShownAsTable):
         for row in self.rows:
             if name in row.names:
                 return row
-        raise KeyError(f"{name!r} is none of the {len(self._names)} modules watched")
+        raise KeyError(f"{name!r} is not one of the {len(self._names)} modules that are watched")
 
     def _row(self, module: nn.Module, names: tuple[str, ...], calls: list[Call]) -> ModuleRow:
         phases = [call.phase for call in calls]

@@ -108,7 +108,7 @@ def _built(build: Any) -> tuple[nn.Module, Callable[[], object]]:
         raise CkptError(f"ledger needs ledger(model, step) or ledger(build), but got {type(build).__name__}")
     step = handed_in(build(), "build()")
     if step.model is None:
-        raise CkptError("build() returned a step alone, and a ledger is of a model: return (model, step)")
+        raise CkptError("build() returned only a step, but a ledger describes a model. Return (model, step)")
     return step.model, step.run
 
 
@@ -142,7 +142,7 @@ def _account(trace: Trace, model: nn.Module, device: str) -> Ledger:
 
 
 def _activations(trace: Trace) -> set[int]:
-    """What forward made and is alive when backward begins, each time it does; else what is left at the end."""
+    """The tensors of forward that are alive whenever backward begins; without a backward, at the end."""
     alive: set[int] = set()
     saved: set[int] = set()
     began, before = False, "forward"

@@ -29,7 +29,7 @@ class Saved:
     nbytes: int
     module: str  # in which it was first saved
     name: str  # of a parameter or buffer
-    asked: Counter[str] = field(default_factory=Counter)  # autograd node -> how often it saved this storage
+    asked: Counter[str] = field(default_factory=Counter)  # autograd node -> how many times it saved this storage
 
     @property
     def op(self) -> str:

@@ -132,7 +132,7 @@ def is_told(function: Callable[..., Any]) -> bool:
 
 
 class Moved:
-    """Moves to a device whatever a function built on the CPU, so that its training step runs there.
+    """Moves everything that a function built on the CPU to a device, so that its training step runs there.
 
     These are models, the state of optimizers, tensors in containers, and everything that a function closes over. What a
     function looks up by a global name stays where it is.

@@ -207,7 +207,7 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         self._event("mark", -1, label)
 
     def settle(self) -> None:
-        """Set-up is over: what is alive now was there before the trace began, and what died is forgotten."""
+        """The set-up is over: tensors that are alive now count as older than the trace, the others are forgotten."""
         self.trace.settle(alive=self._refs.keys())
 
     def arrived(self, tensors: Iterable[Tensor]) -> None:

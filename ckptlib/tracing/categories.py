@@ -108,7 +108,7 @@ def only_device(model: nn.Module) -> str:
         found = ", ".join(f"{device} ({name})" for device, name in sorted(where.items()))
         raise CkptError(
             f"{type(model).__name__} is on {len(where)} devices: {found}. Memory is measured on one device at a time: "
-            "was a layer left behind when the model was moved?"
+            "was a layer not moved with the model?"
         )
     return torch.device(*where).type if where else "cpu"
 

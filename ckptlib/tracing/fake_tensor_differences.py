@@ -1,4 +1,4 @@
-"""How does a run on fake tensors differ from a real one? What a trace can correct, and what it must report.
+"""How does a run on fake tensors differ from a real one? Those that a trace can correct, and those that it must report.
 
 Torch's fake kernels give every result the shape of the real one, but not always its storage: the real kernel may have
 used that for something larger first. Memory is counted in storages.

@@ -32,7 +32,7 @@ class Mark(NamedTuple):
 
 @dataclass
 class Timeline:
-    """`start`: the bytes in use at first. `changes`: all that followed. Moment i is after change i; -1 the start."""
+    """`start`: the bytes in use at first. `changes`: all later ones. Moment i is after change i; -1 the start."""
 
     start: list[Change] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)

@@ -28,7 +28,7 @@ class ToldDevice(TorchFunctionMode):
         super().__init__()
         self._arrived = arrived
         self._there: WeakSet[torch.UntypedStorage] = WeakSet()
-        self._of_host: dict[int, torch.device] = {}  # by id: what tensors on the host said when asked for their device
+        self._of_host: dict[int, torch.device] = {}  # id of a tensor on the host -> the device that it reported
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}

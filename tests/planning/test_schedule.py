@@ -92,7 +92,7 @@ def test_revolve_has_as_many_slots_as_one_likes(n, slots):
     [
         (1, [], "ends before the backward of stage 0"),
         (1, [("forwards", 0)], "action 0 is 'forwards', expected one of"),
-        (1, [("save all", 1)], r"action 0 \(save all 1\): there is no such stage in a chain of 1"),
+        (1, [("save all", 1)], r"action 0 \(save all 1\) names a stage that a chain of 1 does not have"),
         (2, [("save all", 1)], "the current value is the input of 0. Restore the input of stage 1 first"),
         (1, [("save all", 0), ("restore", 0), ("save all", 0)], r"action 2 .*stage 0 has already saved everything"),
         (2, [("forward", 0), ("forward", 1), ("restore", 1)], r"action 2 \(restore 1\): the input of stage 1 was not"),

@@ -296,7 +296,7 @@ def test_modules_that_never_run_have_a_row():
     with watch(model) as w:
         model["used"](torch.randn(2, 4)).sum().backward()
     assert (w["used"].forward, w["unused"].forward, w["unused"].requires_grad) == (1, 0, None)
-    with pytest.raises(KeyError, match="'nowhere' is none of the 3 modules"):
+    with pytest.raises(KeyError, match="'nowhere' is not one of the 3 modules"):
         w["nowhere"]
 
 

@@ -71,7 +71,7 @@ def test_every_form_is_the_same_step(forms, device):
 def test_a_ledger_takes_every_form_that_has_a_model(forms):
     found = {name: ck.ledger(build) for name, build in forms.items() if name != "step"}
     assert len({tuple(account.by_category.items()) for account in found.values()}) == 1
-    with pytest.raises(CkptError, match="a ledger is of a model"):
+    with pytest.raises(CkptError, match="a ledger describes a model"):
         ck.ledger(forms["step"])
 
 

@@ -48,14 +48,14 @@ def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list
 
 
 def _failed(rank: int, error: BaseException) -> str:
-    """What a rank that raised says, as JSON; one that did not says {"found": answer}."""
+    """The message of a rank that raised an error, as JSON. A rank that succeeded sends {"found": answer}."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = f"rank {rank}: {type(error).__name__}: {error} (line {where.lineno}: {where.line})"
     return json.dumps({"raised": time.monotonic(), "error": text})
 
 
 def _copies(fn: Callable[[int], Any], ranks: int, seconds: float) -> tuple[list[str], float]:
-    """What each copy says, as JSON, or "" if it says nothing in time; and for how long one was kept from running."""
+    """The message of each copy as JSON ("" if none came in time), and how long one of them waited for a processor."""
     import torch.distributed  # noqa: F401 - collectives import both; better once than in every rank
     import torch.fx.experimental.symbolic_shapes  # noqa: F401
 
@@ -135,7 +135,7 @@ def _read(fd: int, deadline: float) -> str:
 
 
 def _threads(fn: Callable[[int], Any], ranks: int, seconds: float) -> list[str]:
-    """What each rank says, where a process cannot be copied: as threads, of which one runs at a time.
+    """The message of each rank where a process cannot be copied. The ranks are threads, and one runs at a time.
 
     Windows has no fork; on macOS, a copy cannot use everything that torch has started. Every rank begins with the
     caller's random numbers, as a copy of the process would. A rank that hangs in a loop of its own cannot be ended: it

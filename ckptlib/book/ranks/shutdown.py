@@ -1,4 +1,4 @@
-"""How does a rank end, whatever happened? And what is said if it did not answer."""
+"""How does a rank end, even after an error? And what is said if it did not answer."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Patience:
 
 
 class _Done(dist.Work):
-    """What an asynchronous collective returns; ours have ended by then."""
+    """The handle that an asynchronous collective returns. Ours have ended by then."""
 
     def __init__(self, result: Any) -> None:
         super().__init__()

@@ -26,8 +26,8 @@ SUCCEED = {"cuda": 0, "__cuda": 0, "cu[A-Z]": 0, "cublas": 0, "cudnn": 0}
 FAIL = {"cudaGraph": 801, "cudaStream(Begin|End|Update)": 801, "cuda(MemPool|Ipc|.*Async$)": 801}
 FAIL |= {"cudaDeviceGetDefaultMemPool": 801, "cudnn(RNN|.*RNN|.*CTC|Backend)": 3000}
 FAIL |= {"cusolver": 7, "cusparse": 7, "cufft": 5, "curand": 201, "nccl": 3, "cuFile": 5001, "cupti": 15}
-# Torch opens these two by their names. NVML knows of no process; to most else that torch asks it answers 3, which means
-# "not supported".
+# Torch opens these two by their names. NVML reports no processes, and answers 3 ("not supported") to most other
+# questions.
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 NVML_ANSWERS = {"nvmlInit_v2": "return 0;", "nvmlDeviceGetHandleByPciBusId_v2": "return 0;"}
 NVML_ANSWERS |= {"nvmlDeviceGetComputeRunningProcesses": "*count = 0; return 0;"}

@@ -140,7 +140,7 @@ def _not_importable(found: str) -> CkptError:
 
 
 def used() -> Counter[str]:
-    """What this process has used so far that the phantom cannot know, by function of CUDA or by op, and how often."""
+    """Uses so far of what the phantom cannot know, with their numbers, by function of CUDA or by op."""
     found: Counter[str] = Counter()
     if running():
         phantom, times = ctypes.CDLL(None), ctypes.c_long()
@@ -151,7 +151,7 @@ def used() -> Counter[str]:
 
 
 def unknowns(before: Mapping[str, int] = {}) -> dict[str, str]:
-    """What this process has used that the phantom cannot know, since `used()` was `before`: name -> what is missing."""
+    """What the phantom cannot know of the ops that ran since `used()` returned `before`: name -> what is missing."""
     found: dict[str, str] = {}
     for name in used() - Counter(before):
         kind, _, op = name.partition(" ")

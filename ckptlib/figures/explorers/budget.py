@@ -71,7 +71,7 @@ def place_figure(costs: Costs, budget: int) -> Drawing:
 
 
 def in_words(costs: Costs, budget: int) -> str:
-    """What the plan needs, what it costs, and how many stages save everything in the first pass."""
+    """How many bytes the plan needs, how much time it costs, and how many stages save everything in the first pass."""
     plan = planned(costs, budget)
     cost, runs = plan.cost(costs), max(plan.forwards())
     needs = f"Budget {size(budget)}: a peak of {size(cost.peak)}"

@@ -134,7 +134,7 @@ def checkpoint_figure(choice: Sequence[str]) -> Drawing:
 
 
 def in_words(choice: Sequence[str]) -> str:
-    """What is saved after forward, what a segment saves in backward, and what that costs in runs."""
+    """How many bytes are saved after forward, how many a segment saves in backward, and how many runs that costs."""
     found = seen(tuple(choice))
     total = sum(found.nbytes.values())
     again = f"a segment saves up to {size(found.recomputed)} in backward" if found.recomputed else "nothing runs again"

@@ -20,7 +20,7 @@ from ._panel import look, panel
 
 TOKENS = (32, 64, 128, 256)
 START = ("qkv", "proj", "widen")
-# In the order in which they run: what makes each result, and which op that is.
+# For each result, in the order in which they are computed, its source and its op.
 LABELS = {
     "qkv": "aten.addmm.default",
     "scores": "aten.baddbmm.default",
@@ -35,7 +35,7 @@ MEBI = 2**20
 
 
 class Weight(NamedTuple):
-    """What a choice saves, and what backward runs a second time."""
+    """The bytes that a choice saves, and the work that backward repeats."""
 
     nbytes: int
     flops: int
@@ -106,7 +106,7 @@ def policy_figure(tokens: int, saved: Collection[str]) -> Drawing:
 
 
 def in_words(tokens: int, saved: Collection[str]) -> str:
-    """What the choice saves and costs, the best for as many bytes, and what in it is wasted."""
+    """How much the choice saves and costs, the best one for as many bytes, and which saved results are wasted."""
     here, costs = weigh(tokens, saved), results(tokens)
     best = [point for point in front(tokens) if point.nbytes <= here.nbytes][-1]
     text = f"{size(here.nbytes)} saved, {here.flops / MEBI:g} · 2²⁰ FLOPs recomputed. "

@@ -24,8 +24,8 @@ CARD = 80 * GiB  # bytes of a GPU
 def rank_nbytes(config: Config, way: str, tensor: int, data: int, recompute: str = "none") -> dict[str, int]:
     """Bytes of one rank, by category; one sequence for each replica, bfloat16, float32 master weights and moments.
 
-    Temporary is what only the running layer needs: its gathered weights under FSDP, and what it recomputes. Norms and
-    biases, less than a thousandth of the parameters, are counted as if tensor parallelism split them as well.
+    Temporary memory is needed only by the running layer: its gathered weights under FSDP, and its recomputed tensors.
+    Norms and biases, less than a thousandth of the parameters, are counted as if tensor parallelism split them as well.
     """
     if way not in WAYS:
         raise CkptError(f"way is {way!r}, expected one of {', '.join(WAYS)}")

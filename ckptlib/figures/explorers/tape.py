@@ -145,7 +145,7 @@ def _names(saved: dict[str, int]) -> str:
 
 
 def in_words(program: str | Program, played: int, adds: bool = True) -> str:
-    """What the figure shows; at the end, whether the gradients are right."""
+    """A sentence on what the figure shows. After the last step it says whether the gradients are right."""
     program = PROGRAMS[program] if isinstance(program, str) else program
     every = steps(program, adds)
     step = every[played]

@@ -71,7 +71,7 @@ def moment_figure(run: Measurement, moment: int) -> Drawing:
 
 
 def alive_table(run: Measurement, moment: int) -> str:
-    """HTML: what is alive, largest first; the smaller ones added up."""
+    """An HTML table of the tensors that are alive, the largest first. The smallest share one row."""
     there = sorted(run.timeline.alive(moment), key=lambda change: -change.nbytes)
     rows = [(c.owner.category, label(c), c.phase, c.nbytes) for c in there[:ROWS]]
     if rest := there[ROWS:]:
@@ -88,7 +88,7 @@ def alive_table(run: Measurement, moment: int) -> str:
 
 
 def timeline_explorer(runs: Mapping[str, Measurement]) -> widgets.VBox:
-    """Choose a run, move through its events, see what is alive. `runs` is {name: what ck.measure returned}."""
+    """Choose a run, move through its events, see what is alive. `runs` is {name: result of ck.measure}."""
     first = next(iter(runs.values()))
     look = {"style": {"description_width": "initial"}}
     choice = widgets.Dropdown(options=list(runs), description="run", **look)

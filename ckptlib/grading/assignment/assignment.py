@@ -1,4 +1,4 @@
-"""What is an assignment made of? A source notebook, its probes, its key; from them the release and what to expect."""
+"""What is an assignment made of? A source notebook, its probes and its key; the release is made from them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ MAX_TEXT = 4 * 2**20  # letters in all cells; an honest notebook has some ten th
 MAX_CONTAINERS = 2_000_000  # a file of "[],[],…" within MAX_BYTES would become half a gigabyte of Python lists
 
 PYTHON_SCRIPT = "a Python script: submit the .ipynb, not a .py made from it"
-# What a file begins with -> what it seems to be, and what to do instead.
+# First bytes of a file -> its likely format, and advice on what to hand in instead.
 SIGNATURES = (
     (rb"PK\x03\x04.{0,4000}?word/", "a Word document"),
     (rb"PK\x03\x04|PK\x05\x06", "a zip archive: unpack it and submit the .ipynb inside"),

@@ -134,7 +134,7 @@ def collect(course: Course, assignment: str, tell: Callable[[str], None] = print
     url = course.directory.db_url
     file = make_url(url).database if make_url(url).get_backend_name() == "sqlite" else None
     if file and not Path(file).exists():
-        raise CkptError(f"there is no gradebook at {file}; grade first (ckptlib grade {assignment})")
+        raise CkptError(f"there is no gradebook at {file}. Grade first (ckptlib grade {assignment})")
     with OneGradebook(url, course.directory.course_id, tell) as gradebook:
         report = gradebook.when_unlocked(lambda: from_gradebook(gradebook, assignment))
     report.tasks = _in_order(report.tasks, course, assignment)

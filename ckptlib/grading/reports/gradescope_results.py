@@ -11,7 +11,7 @@ from ..one_submission.scoring import Result, TaskScore
 
 
 def as_results(result: Result, visibility: str, missing: str) -> dict[str, Any]:
-    """The content of results.json. missing: what the container could not give the sandbox; empty if nothing.
+    """The content of results.json. missing: the protections that the container did not allow, "" if none.
 
     Everything that a student's code could have written is shown as plain text. Flags and what is missing go where only
     instructors look: into what run_autograder prints, which stays hidden, and into extra_data.

@@ -61,7 +61,7 @@ MOODLE_IDS = {"username": "student", "email": "email", "idnumber": "lms_id"}  # 
 
 
 def to_moodle(report: Report, identified_by: str) -> str:
-    """What Moodle's Grades > Import > CSV file reads: whose grade, the grade, and what was said to each task.
+    """The file for Moodle's Grades > Import > CSV file: the student, the grade, and a comment on each task.
 
     Moodle gives the grade of a row without a name to the student of the row before, so such a row is refused.
     """
@@ -120,7 +120,7 @@ def _head(found: Report) -> list[str]:
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:
-    """A title and the lines under it; nothing at all if there are no lines."""
+    """A title and the lines under it, or nothing if there are no lines."""
     indented = [f"  {line}" for line in lines]
     return [title, *indented] if indented else []
 

@@ -161,7 +161,7 @@ def _fonts() -> list[str]:
 def command(python_arguments: list[str], pipes: list[int]) -> list[str]:
     """The bubblewrap command line. Descriptors that it will read are added to `pipes`: pass them on, then close them.
 
-    The program is pid 1 in there: when it ends, for whatever reason, Linux ends all that came from it.
+    The program is pid 1 inside. When it ends, for any reason, Linux kills every process that it started.
     """
     arguments = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--new-session", "--as-pid-1", "--unshare-pid"]
     arguments += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]

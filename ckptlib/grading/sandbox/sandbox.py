@@ -35,7 +35,7 @@ _START_SECONDS = 120.0
 AS_ROOT = "CKPTLIB_UNCONFINED_AS_ROOT"
 _NOT_AS_ROOT = (
     "a submission would run as root, and could read and change everything on this machine, because {why}. Grade as an "
-    f"ordinary user, or mend that. If you trust every submission, set {AS_ROOT}=1 to run them as root all the same"
+    f"ordinary user, or fix that. If you trust every submission, set {AS_ROOT}=1 to run them as root all the same"
 )
 
 

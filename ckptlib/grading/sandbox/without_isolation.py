@@ -66,7 +66,7 @@ class Unconfined:
         place = Path(tempfile.mkdtemp(prefix="k", dir=own_folder()))
         home, user = place, None
         if self._other_users:
-            from . import other_user  # which is for Linux alone
+            from . import other_user  # which works only on Linux
 
             home, user = Path(tempfile.mkdtemp(prefix="ckptlib-kernel-")), other_user.unused()
         (home / "work").mkdir()

@@ -22,7 +22,7 @@ import torch
 from ...errors import CkptError
 
 _LONG = 40  # instructions: nobody writes two functions that agree in so many without copying one
-# Ways out of the thread that is watched; each of them tells the audit hooks of Python.
+# Ways out of the thread that is watched. Each of them raises an event that Python's audit hooks see.
 _WAYS_OUT = set("os.fork os.forkpty os.posix_spawn os.spawn os.exec os.system subprocess.Popen pty.spawn".split())
 _WAYS_OUT |= set("_thread.start_new_thread _thread.start_joinable_thread".split())
 _WAYS_OUT |= set("ctypes.dlopen ctypes.dlsym ctypes.call_function".split())
@@ -167,5 +167,5 @@ def _functions(file: Path) -> Iterator[CodeType]:
 
 
 def _instructions(code: CodeType) -> bytes:
-    """What it does, without the names and numbers that it does it with; of a function that has a name."""
+    """A named function's instructions, without the names and numbers that they use."""
     return b"" if code.co_name.startswith("<") else code.co_code[::2].replace(b"\0", b"")  # 0: room for a cache

@@ -93,8 +93,8 @@ def _explain(
     """ "" if every case is right; otherwise the known mistake that fits best, or what differs in the first case.
 
     A mistake that fits in fewer than half of the wrong cases fits by chance, so its message would be wrong.
-    The second value says whether there is an answer that is wrong. An error that no known mistake has says nothing
-    about what was understood, and None is no answer.
+    The second value says whether there is an answer that is wrong. An error that no known mistake raises says
+    nothing about what was understood, and None is not an answer.
     """
     wrong = [i for i, (g, e) in enumerate(zip(got, expected, strict=True)) if difference(g, e, tolerance)]
     if not wrong:

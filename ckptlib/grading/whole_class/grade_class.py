@@ -58,7 +58,7 @@ class Coordinator:
             if self.resume and (before := self._finished(submission)) is not None:
                 yield before
             elif (record := self._known(submission)) is None or record["key"] != self._bundle_digest:
-                unknown.append(student)  # the name alone: a whole class does not fit into memory
+                unknown.append(student)  # only the name, because a whole class does not fit into memory
             else:
                 yield self._finish(submission, record)
         for done, record in work(self.workers, map(self._job, unknown), self._bundle, self.tell):
@@ -92,7 +92,7 @@ class Coordinator:
     def _job(self, student: str) -> Job:
         submission = self._read(student)
         record = self._known(submission)
-        if record is not None:  # the key has changed: the answers stand, what to expect is computed again
+        if record is not None:  # the key has changed. The answers remain valid, and the expected data is computed again
             return Job(student, job(self._bundle_digest, record["seeds"], None, answers=record["answers"]), submission)
         name, secret = self.assignment.name, self.course.secret
         seeds = {

@@ -36,7 +36,7 @@ def work(
 ) -> Iterator[tuple[Job, dict]]:
     """Do all jobs, in any order; yields each with its record, or with {"problem": why} if nobody could do it.
 
-    At most two jobs per worker are in memory. When a worker dies, whatever was under way is suspect: those jobs are
+    At most two jobs per worker are in memory. When a worker dies, every job under way is a suspect. Those jobs are
     done again one at a time, so that the submission at fault is known and no other is lost with it. What a machine in
     trouble could not run is done again at the end, with nothing beside it.
     """
