@@ -17,6 +17,7 @@ from ..tasks.comparison import Tolerance
 from ..tasks.probes import Quiz, Task
 from ..tasks.quiz import read as read_quiz
 from .author_errors import known_as_tasks, load_tasks, run_file
+from .book_folder import source_of
 from .released_files import PRIVATE, ignore_patterns, may_be_released, released_by_nbgrader, texts_of
 
 
@@ -150,15 +151,8 @@ class Assignment(Released):
 
     @classmethod
     def beside(cls, folder: Path) -> Assignment:
-        """The source of a released, submitted or autograded copy: in solutions/ or source/ of the same course."""
-        for course in (folder, *folder.parents):
-            for source in (course / "solutions" / folder.name, course / "source" / folder.name):
-                if (source / "tasks.py").is_file():
-                    return cls.load(source)
-        raise CkptError(
-            f"the source of {folder.name} is not available: hidden checks run where solutions/{folder.name} is, "
-            "with the instructor or in the book's repository"
-        )
+        """The source of a released, submitted or autograded copy."""
+        return cls.load(source_of(folder))
 
     # ---- notebooks --------------------------------------------------------------------------------------------------
     @cached_property

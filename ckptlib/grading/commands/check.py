@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import CkptError
-from ..assignment.book_folder import BOOK
+from ..assignment.book_folder import BOOK, source_of
 from ..notebooks import submitted_files
 from ..reports import reader_progress
 from ..run.machine_trouble import MachineTrouble, patiently
@@ -26,38 +26,86 @@ if TYPE_CHECKING:
     from ..tasks.probes import Task
 
 WIDTH = 100
+_SOURCES = ("source", "solutions")  # the folders of an author
+_ALONE = "Only the visible checks were run: {}."
 
 
 def check_path(args: argparse.Namespace) -> tuple[str, int]:
     """args: path, json. Returns what to print, and the exit code."""
     skip_grammars()
     folder, files = _exercise(Path(args.path))
-    with ThreadPoolExecutor(1) as starting:
-        warm = starting.submit(sandbox.default, own_work=True)  # it imports torch, and so do we: at the same time
-        from ..authoring.make_release import examined
-
-        try:
-            source: Assignment | None = _source(folder)
-            remark = ""
-        except CkptError as error:
-            source, remark = None, f"Only the visible checks were run: {error}."
-        try:
-            warm.result()
-        except sandbox.SandboxUnavailable as why:
-            raise CkptError(f"nothing was run, because {why}") from None
-    if source is None:
-        result = _visible(files)
-    else:
-        if folder.parent.name in ("source", "solutions"):
-            examined(source)  # its author's own check reports what `ckptlib release` would refuse
-        result = _result(source, files, lambda task: [secrets.randbits(48) for _ in range(task.cases)])
-        if folder.parent.name == "exercises":  # a reader's own work, not an instructor's look at a student's
-            reader_progress.keep(folder.name, result.score, result.max_score)
+    result, remark = _untouched(folder, files) or _run(folder, files)
+    if folder.parent.name == "exercises" and not remark:  # a reader's own work, not an instructor's look at a student's
+        reader_progress.keep(folder.name, result.score, result.max_score)
     full = not result.problem and result.score >= result.max_score
     if args.json:
         found = {"assignment": folder.name, "visible_only": bool(remark)} | result.as_json()
         return json.dumps(found, indent=2), 0 if full else 1
     return _shown(result, remark), 0 if full else 1
+
+
+def _run(folder: Path, files: dict[str, bytes]) -> tuple[Result, str]:
+    """The result, and a remark if it is not the one that an instructor would get."""
+    source: Assignment | None = None
+    remark = ""
+    with ThreadPoolExecutor(1) as starting:
+        warm = starting.submit(sandbox.default, own_work=True)  # it imports torch, and so do we: at the same time
+        import torch
+
+        from ..assignment.assignment import Assignment
+        from ..authoring.make_release import examined
+
+        torch.set_num_threads(1)  # where other programs run, two threads wait for one another most of the time
+        try:
+            source = Assignment.load(_source_folder(folder))
+            _ = source.release  # nbgrader takes a while to make it, and the warm process is not ready yet
+        except CkptError as error:
+            source, remark = None, _ALONE.format(error)
+        try:
+            warm.result()
+        except sandbox.SandboxUnavailable as why:
+            raise CkptError(f"nothing was run, because {why}") from None
+    if source is None:
+        return _visible(files), remark
+    if folder.parent.name in _SOURCES:
+        examined(source)  # its author's own check reports what `ckptlib release` would refuse
+    return _result(source, files, lambda task: [secrets.randbits(48) for _ in range(task.cases)]), ""
+
+
+def _untouched(folder: Path, files: dict[str, bytes]) -> tuple[Result, str] | None:
+    """The same for a notebook that nobody has changed since its release: at once, without a kernel or torch.
+
+    None: it has been changed, or it cannot be known, or its author asks.
+    """
+    import nbformat
+
+    from ..notebooks.rebuild import read_submission, reassemble
+    from ..one_submission.scoring import Result, TaskScore
+    from ..tasks.comparison import NOT_ANSWERED
+
+    try:
+        visible = json.loads(files["visible.json"])
+        name = next(name for name in visible if name.endswith(".ipynb"))
+        release = nbformat.from_dict(visible[name])
+        rebuilt = reassemble(read_submission(files, name), release)
+        marks = [cell.metadata.get("nbgrader", {}) for cell in release.cells]
+        graded = [(mark.grade_id, mark.points) for mark in marks if mark.get("grade") and not mark.solution]
+    except Exception:  # whatever is wrong with these files, the full check says so
+        return None
+    by_hand = any(mark.get("task") or (mark.get("grade") and mark.get("solution")) for mark in marks)
+    changed = [cell.source for cell in rebuilt.notebook.cells] != [cell.source for cell in release.cells]
+    if rebuilt.problem or changed or by_hand or folder.parent.name in _SOURCES:
+        return None
+    try:
+        _source_folder(folder)
+        remark = ""
+    except CkptError as error:
+        remark = _ALONE.format(error)
+    tasks = [
+        TaskScore(id.removeprefix("check-"), id, 0, points, NOT_ANSWERED, missed=[NOT_ANSWERED])
+        for id, points in graded
+    ]
+    return Result("", tasks, rebuilt.notes), remark
 
 
 def _exercise(path: Path) -> tuple[Path, dict[str, bytes]]:
@@ -77,15 +125,13 @@ def _exercise(path: Path) -> tuple[Path, dict[str, bytes]]:
     return named, others | {path.name: files[path.name]}
 
 
-def _source(folder: Path) -> Assignment:
+def _source_folder(folder: Path) -> Path:
     """The assignment's source: in the course that the folder belongs to, or else in the book."""
-    from ..assignment.assignment import Assignment
-
     try:
-        return Assignment.beside(folder)
+        return source_of(folder)
     except CkptError:
         if (BOOK / "solutions" / folder.name / "tasks.py").is_file():
-            return Assignment.load(BOOK / "solutions" / folder.name)
+            return BOOK / "solutions" / folder.name
         raise
 
 

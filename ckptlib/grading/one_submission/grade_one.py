@@ -12,6 +12,9 @@ import io
 import json
 import secrets
 import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -60,7 +63,7 @@ def grade_one(job: dict) -> dict:
     if assignment is None:
         return {"need": "bundle"}
     if job["files"] is None:
-        return {"expected": _expected(assignment, job["seeds"], job["answers"])}
+        return {"expected": _expected(assignment, job["seeds"], job["answers"], _right(assignment, job["seeds"]))}
     record = examine(assignment, job["files"], job["seeds"], job["limits"], job["sandbox"])
     if not job["alone"] and (waited := _late_for_want_of_a_processor(record)):
         raise MachineTrouble(f"it ran out of time, and had waited {waited:.0f} s of it for a processor")
@@ -86,8 +89,10 @@ def examine(
 
     seeds: of each task that is tested. sandbox: the address of a warm process; by default, this process starts one.
     """
-    record = _run(assignment, files, seeds, limits, sandbox)
-    expected = _expected(assignment, seeds, record["answers"])
+    with ThreadPoolExecutor(1) as meanwhile:  # the kernel is a process of its own, and this one only listens to it
+        right = meanwhile.submit(_right, assignment, seeds)
+        record = _run(assignment, files, seeds, limits, sandbox)
+    expected = _expected(assignment, seeds, record["answers"], right.result())
     for name, answer in record["answers"].items():
         if len(answer.get("cases", ())) == len(expected[name]["right"]):  # an answer that is far too large is not kept
             answer["cases"] = [fitted(*pair) for pair in zip(answer["cases"], expected[name]["right"], strict=True)]
@@ -102,20 +107,35 @@ def _assignment(digest: str, bundle: dict | None) -> Assignment | None:
     return _bundles.get(digest)
 
 
-def _expected(assignment: Released, seeds: dict[str, list[int]], answers: dict[str, dict]) -> dict[str, dict]:
+def _right(assignment: Released, seeds: dict[str, list[int]]) -> dict[str, list]:
+    """The reference's data."""
+    with _solutions(assignment):
+        return {name: assignment.right(name, values) for name, values in seeds.items()}
+
+
+def _expected(
+    assignment: Released, seeds: dict[str, list[int]], answers: dict[str, dict], right: dict[str, list]
+) -> dict[str, dict]:
     """The reference's data; the known mistakes', which take longer, only where the answer is not right."""
     expected = {}
-    with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()):  # the output of solutions is not part of a result
+    with _solutions(assignment):
+        for name, values in seeds.items():
+            tried = "cases" in answers.get(name, ())
+            wrong = tried and not is_right(assignment.tasks[name], answers[name], right[name])
+            expected[name] = {"right": right[name], "mistakes": assignment.known(name, values) if wrong else []}
+    return expected
+
+
+@contextlib.contextmanager
+def _solutions(assignment: Released) -> Iterator[None]:
+    """An author's code runs here; what it prints, and what it is warned of, is not part of a result."""
+    with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
         try:
-            for name, values in seeds.items():
-                right = assignment.right(name, values)
-                wrong = "cases" in answers.get(name, ()) and not is_right(assignment.tasks[name], answers[name], right)
-                expected[name] = {"right": right, "mistakes": assignment.known(name, values) if wrong else []}
+            yield
         except CkptError:  # it already names the place of the mistake
             raise
         except Exception as error:  # an error of the assignment, the same for every submission
             raise CkptError(f"the solutions of {assignment.name} raise {type(error).__name__}: {error}") from error
-    return expected
 
 
 # ---- the student's side ---------------------------------------------------------------------------------------------

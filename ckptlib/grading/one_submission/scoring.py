@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
-from ..assignment.assignment import Released
 from ..notebooks.cell_text import printable
 from ..tasks.comparison import NOT_ANSWERED
-from ..tasks.probes import Task
 from ..tasks.verdict import Verdict
+
+if TYPE_CHECKING:  # a notebook without answers has a result before torch is imported
+    from ..assignment.assignment import Released
+    from ..tasks.probes import Task
 
 TAMPERED = "tampered kernel"
 NOT_YET = "not graded yet"  # how the reason begins when the machine, and not the submission, is at fault

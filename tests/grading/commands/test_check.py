@@ -2,10 +2,12 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from answers import ROOT
-from small_course import HALF, NAME, RIGHT, SQUARE, make, notebook
+from small_course import BLANK, HALF, NAME, RIGHT, SQUARE, make, notebook
 
 from ckptlib.cli import main
 from ckptlib.grading.assignment.assignment import Assignment
@@ -78,6 +80,28 @@ def test_a_quiz_has_no_points_where_nobody_knows_the_right_letters(check, tmp_pa
         assert "not answered yet" in out and "Read again" not in out
         _, shown = check(mine, "--json")
         assert json.loads(shown)["tasks"][-1]["recorded"] == (total == 9)
+
+
+def test_a_notebook_that_nobody_has_changed_gets_at_once_what_it_would_get(check, tmp_path):
+    course = make(tmp_path / "course", {"you": BLANK})
+    mine = course / "submitted/you" / NAME
+    slowly = check(mine, "--json")
+    (mine / "visible.json").write_text(json.dumps(visible(Assignment.load(course / "source" / NAME))))
+    at_once = """
+import sys
+from ckptlib.cli import main
+
+code = main(["check", sys.argv[1], "--json"])
+assert not {"torch", "nbgrader"} & sys.modules.keys()
+sys.exit(code)
+"""
+    done = subprocess.run([sys.executable, "-c", at_once, mine], capture_output=True, text=True)
+    assert (done.returncode, json.loads(done.stdout)) == (slowly[0], json.loads(slowly[1])), done.stderr
+    assert [task["message"] for task in json.loads(done.stdout)["tasks"]] == ["not answered yet"] * 2
+    elsewhere = json.loads(notebook(BLANK))
+    elsewhere["cells"].append({"cell_type": "code", "source": RIGHT["double"], "metadata": {}, "outputs": []})
+    (mine / f"{NAME}.ipynb").write_text(json.dumps(elsewhere))
+    assert "3 / 3    double" in check(mine)[1]
 
 
 def test_nothing_to_check(tmp_path, capsys):
