@@ -62,6 +62,10 @@ class Person:
         """Until this person's server runs, and JupyterLab is drawn."""
         expect(self.page.locator("#jp-main-dock-panel")).to_be_visible(timeout=PATIENCE_MS)
 
+    def picture(self, folder: Path, name: str, page: Page | None = None) -> None:
+        """What this person sees now, for whoever wants to look at it."""
+        (page or self.page).screenshot(path=folder / f"{name}-{self.user}.png")
+
     def menu(self, *names: str) -> None:
         self.page.locator(".lm-MenuBar-item", has_text=re.compile(f"^{names[0]}$")).click()
         for name in names[1:]:
@@ -197,9 +201,11 @@ def both_type(graders: dict[str, Person], line: str, file: str) -> dict[str, str
     return {course: person.finished(file) for course, person in graders.items()}
 
 
-def work(person: Person, course: str, quiz: str) -> None:
+def work(person: Person, course: str, quiz: str, pictures: Path) -> None:
     """Fetch the assignment, answer the quiz, ask the visible check about it, save, and submit."""
     person.assignments(course)
+    person.listed("released")
+    person.picture(pictures, "1-released")
     person.fetch()
     address = f"{person.hub.address}/user/{person.user}/{{path}}"
     notebook = Notebook(person.page.context, address, f"{course}/{NAME}/{NAME}.ipynb")
@@ -209,11 +215,14 @@ def work(person: Person, course: str, quiz: str) -> None:
     assert "quiz" in notebook.run(notebook.cell("check.quiz("))
     notebook.page.keyboard.press("ControlOrMeta+S")
     expect(notebook.changed).to_have_count(0)
+    person.picture(pictures, "2-worked", notebook.page)
     notebook.close()
     person.submit()
+    person.picture(pictures, "3-submitted")
 
 
-def test_two_classes_from_the_release_to_the_feedback(hub):
+def test_two_classes_from_the_release_to_the_feedback(hub, tmp_path):
+    """It leaves a picture of each step in pytest's own folder, /tmp/pytest-of-USER/pytest-current."""
     people = {user: hub.log_in(user) for user in (*GRADERS.values(), *STUDENTS.values())}
     for person in people.values():
         person.wait()
@@ -222,7 +231,7 @@ def test_two_classes_from_the_release_to_the_feedback(hub):
     before, after = documented()
     both_type(graders, before, "released.txt")
     for course, student in students.items():
-        work(student, course, QUIZ[course])
+        work(student, course, QUIZ[course], tmp_path)
     listening = {
         connection.laddr.ip
         for process in hub.process.children(recursive=True)
@@ -231,10 +240,16 @@ def test_two_classes_from_the_release_to_the_feedback(hub):
     }
     assert listening == {"127.0.0.1"}
     said = both_type(graders, after, "graded.txt")
+    for grader in graders.values():
+        grader.type("clear; cat ~/graded.txt; echo exit 0 > ~/shown.txt")
+        grader.finished("shown.txt")
+        grader.page.wait_for_timeout(1000)  # the terminal draws it; nothing but the picture depends on it
+        grader.picture(tmp_path, "4-graded")
     for course, student in students.items():
         points = POINTS[course]
         assert re.search(rf"^{student.user} +{points:g} / 10 ", said[course], re.MULTILINE), said[course]
         page = student.feedback()
+        student.picture(tmp_path, "5-feedback")
         assert f"Feedback for {student.user}\n" in page and f"{points:g} of 10 points" in page
         assert ("The gradients are the same" in page) == (course == "memory")  # what the choice "a" is told
         with Gradebook(f"sqlite:///{graders[course].home / course / 'gradebook.db'}", course) as gradebook:
