@@ -233,7 +233,8 @@ def easy(source):
     class Easy:
         names = []
         ask = lambda self, answers, seeds: [{"dict": [["nothing", 0], ["plus", 0], ["times_3", 0]]} for _ in seeds]
-    return dict.fromkeys(["predict_saved", "saved_nbytes", "ledger", "largest_batch", "audit", "quiz"], Easy())
+    names = ["predict_saved", "saved_nbytes", "ledger", "largest_batch", "audit", "quiz"]
+    return types.SimpleNamespace(check=types.SimpleNamespace(tasks=dict.fromkeys(names, Easy())))
 
 probes_in_kernel.load_tasks = easy
 

@@ -15,6 +15,7 @@ from ...errors import CkptError
 
 LARGEST = 8 * 2**20  # bytes of tensors in one answer; a larger answer is a mistake or an attack
 _DEEPEST = 20
+_MOST_BITS = 10_000
 _LONGEST = 500  # letters of the message of an exception
 
 
@@ -55,6 +56,8 @@ class _Encoder:
             return {"other": f"{kind.__name__}, nested more than {_DEEPEST} deep"}
         if value is None or kind is bool:
             return value
+        if kind is int and value.bit_length() > _MOST_BITS:  # Python refuses to write longer ones in decimal
+            return {"other": f"int of {value.bit_length():,} bits"}
         if kind in (int, str):
             self.room -= 8 if kind is int else len(value)
             return value if self.room > 0 else {"other": f"{kind.__name__}, too long"}

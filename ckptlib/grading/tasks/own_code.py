@@ -7,7 +7,10 @@ with own.only():
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import ctypes
+import gc
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -64,10 +67,12 @@ class OwnCode:
         self._forbidden  # noqa: B018 - computed before anything is watched
         found: list[str] = []
         looked = False
-        this, of_the_watching = sys._getframe().f_code, (sys.setprofile, sys.getprofile)
+        this, of_the_watching = sys._getframe().f_code, (sys.setprofile, sys.getprofile, gc.enable, _signal.signal)
 
         def watch(frame: FrameType, event: str, arg: Any) -> None:
             nonlocal looked
+            if gc.isenabled():  # first of all: a finalizer that ran in here would not be watched
+                found.append(_STOPPED)
             looked = looked or frame.f_code is _look.__code__
             if event == "call" and self.covers(frame.f_code):
                 found.append(self.says)
@@ -78,14 +83,15 @@ class OwnCode:
                 on_call()
 
         before = sys.getprofile()
-        sys.setprofile(watch)
-        try:
-            with _no_way_out(found):
-                yield
-                looked = False
-                _look()
-        finally:
-            sys.setprofile(before)
+        with _nothing_unwatched():
+            sys.setprofile(watch)
+            try:
+                with _no_way_out(found):
+                    yield
+                    looked = False
+                    _look()
+            finally:
+                sys.setprofile(before)
         if found or not looked:  # ctypes can end the watching and leave no other trace
             raise NotYourOwn(found[0] if found else _STOPPED)
 
@@ -104,19 +110,44 @@ def _look() -> None:
     """Called to see whether calls are still watched."""
 
 
+@contextmanager
+def _nothing_unwatched() -> Iterator[None]:
+    """Without whatever Python runs while it watches nothing: a trace function, finalizers, handlers of signals."""
+    trace, collects = sys.gettrace(), gc.isenabled()
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():  # no other thread runs handlers
+        handlers = {number: handler for number in signal.valid_signals() if callable(handler := _handler(number))}
+    sys.settrace(None)
+    gc.disable()
+    for number in handlers:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if collects:
+            gc.enable()
+        sys.settrace(trace)
+
+
+def _handler(number: int) -> Any:
+    handler = signal.getsignal(number)
+    return None if isinstance(handler, signal.Handlers) else handler
+
+
 class _Watched:
     """Who is watched now. Python never removes an audit hook, so there is one, and it looks here."""
 
     thread: int | None = None
     found: list[str]
-    has_hook = False
+    other_hooks = False  # Python watches nothing while it runs an audit hook
 
 
 @contextmanager
 def _no_way_out(found: list[str]) -> Iterator[None]:
-    if not _Watched.has_hook:
-        sys.addaudithook(_audit)
-        _Watched.has_hook = True
+    if _Watched.other_hooks:
+        found.append(_STOPPED)
     _Watched.thread, _Watched.found = threading.get_ident(), found
     try:
         yield
@@ -125,7 +156,14 @@ def _no_way_out(found: list[str]) -> Iterator[None]:
 
 
 def _audit(event: str, args: tuple) -> None:
-    if event in _WAYS_OUT and _Watched.thread == threading.get_ident() and not _asked_by_torch(sys._getframe(1)):
+    if event == "sys.addaudithook":
+        _Watched.other_hooks = True
+    if _Watched.thread != threading.get_ident():
+        return
+    if event in ("sys.setprofile", "sys.settrace"):
+        _Watched.found.append(_STOPPED)
+        raise NotYourOwn(_STOPPED)
+    if event in _WAYS_OUT and not _asked_by_torch(sys._getframe(1)):
         says = f"{event} is refused while an answer that is to be your own is tested"
         _Watched.found.append(says)
         raise NotYourOwn(says)
@@ -169,3 +207,6 @@ def _functions(file: Path) -> Iterator[CodeType]:
 def _instructions(code: CodeType) -> bytes:
     """A named function's instructions, without the names and numbers that they use."""
     return b"" if code.co_name.startswith("<") else code.co_code[::2].replace(b"\0", b"")  # 0: room for a cache
+
+
+sys.addaudithook(_audit)  # now: a kernel imports this before it runs anything of a student's

@@ -100,3 +100,76 @@ def revolve(n, slots):
 # %% another builder that calls it
 def revolve(n, slots):
     return ck.recompute_all(n).actions if slots == 1 else vars(ck)["re" + "volve"](n, slots).actions
+
+
+# %% in a trace function
+import sys
+
+def revolve(n, slots):
+    kept = []
+
+    def trace(frame, event, arg):
+        if not kept:
+            kept.append(list(ck.revolve(n, slots).actions))
+
+    sys.settrace(trace)
+    (lambda: 0)()
+    sys.settrace(None)
+    return kept[0]
+
+
+# %% with the watching switched off and on by partial
+import sys
+from functools import partial
+
+def revolve(n, slots):
+    before = partial(sys.getprofile)()
+    partial(sys.setprofile, None)()
+    actions = list(ck.revolve(n, slots).actions)
+    partial(sys.setprofile, before)()
+    return actions
+
+
+# %% in a handler that interrupts the watching
+import signal
+import sys
+
+def revolve(n, slots):
+    kept = []
+
+    def handler(number, frame):
+        if not kept and frame.f_code.co_name == "watch":
+            kept.append(list(ck.revolve(n, slots).actions))
+
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+    while not kept:
+        (lambda: 0)()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return kept[0]
+
+
+# %% in a finalizer that interrupts the watching
+import gc
+
+class Late:
+    def __init__(self, ask):
+        self.me, self.ask = self, ask
+
+    def __del__(self):
+        import sys
+        frame = sys._getframe().f_back
+        if frame and frame.f_code.co_name in ("watch", "covers"):
+            self.ask()
+
+def revolve(n, slots):
+    kept = []
+    gc.enable()
+    gc.set_threshold(1)
+    for i in range(3000):
+        Late(lambda: kept or kept.append(list(ck.revolve(n, slots).actions)))
+        exec(f"def f(): return {i}\nf()")
+        if kept:
+            break
+    gc.set_threshold(700)
+    return kept[0]

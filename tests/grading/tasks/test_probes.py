@@ -213,8 +213,8 @@ def test_a_course_may_ask_what_no_student_has_seen(course, check):
     mend = lambda x: 2 * abs(x)  # noqa: E731 - right on everything that a student can see
     assert check.double(mend) == 2
     assert check.double(mend, hidden=True) == 0
-    answered = load_tasks(after.tasks_py)["double"].ask((mend,), [5])
-    assert answered != after.right("double", [5]) and load_tasks(before.tasks_py)["double"].ask(
+    answered = load_tasks(after.tasks_py).check.double.ask((mend,), [5])
+    assert answered != after.right("double", [5]) and load_tasks(before.tasks_py).check.double.ask(
         (mend,), [5]
     ) == before.right("double", [5])
 
