@@ -93,9 +93,13 @@ def examine(
         right = meanwhile.submit(_right, assignment, seeds)
         record = _run(assignment, files, seeds, limits, sandbox)
     expected = _expected(assignment, seeds, record["answers"], right.result())
-    for name, answer in record["answers"].items():
-        if len(answer.get("cases", ())) == len(expected[name]["right"]):  # an answer that is far too large is not kept
-            answer["cases"] = [fitted(*pair) for pair in zip(answer["cases"], expected[name]["right"], strict=True)]
+    for name, answer in record["answers"].items():  # what is far too large, or was not asked for, is not kept
+        if "missing" in answer:
+            answer["missing"] = [known for known in assignment.tasks[name].names if known in answer["missing"]]
+        if "cases" in answer:
+            right = expected[name]["right"]
+            as_many = len(answer["cases"]) == len(right)
+            answer["cases"] = [fitted(*pair) for pair in zip(answer["cases"], right, strict=True)] if as_many else []
     return record | {"expected": expected}
 
 

@@ -55,7 +55,8 @@ if os.fork() == 0:
     time.sleep(99)
 
 def seen():
-    states = [open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] for pid in os.listdir("/proc") if pid.isdigit()]
+    stats = [open(f"/proc/{pid}/stat").read() for pid in os.listdir("/proc") if pid.isdigit()]
+    states = [stat.rpartition(")")[2].split()[0] for stat in stats]
     return os.getpid() != 1, len(os.listdir("/proc/self/task")), sum(state != "Z" for state in states)
 
 print(ask_alone(seen))

@@ -1,8 +1,15 @@
 """Can an answer's size decide how long its comparison takes? Counted in comparisons, not in seconds."""
 
+import json
+
 import numpy as np
 import pytest
+from small_course import HALF, NAME, make, notebook
 
+from ckptlib.grading.assignment.assignment import Assignment
+from ckptlib.grading.one_submission.grade_one import examine
+from ckptlib.grading.one_submission.scoring import score
+from ckptlib.grading.sandbox.limits import Limits
 from ckptlib.grading.tasks import comparison as comparison_module
 from ckptlib.grading.tasks import verdict as verdict_module
 from ckptlib.grading.tasks.answer_encoding import encode
@@ -76,3 +83,32 @@ def test_what_is_as_large_as_the_right_answer_is_kept_unchanged(right):
 def test_extra_entries_of_a_dict_cost_nothing():
     answer = RIGHT | {f"note {i}": i for i in range(5000)}
     assert task(True).judge([encode(answer)] * 2, [encode(RIGHT)] * 2, [], Tolerance()).right
+
+
+MANY = """
+import json
+from IPython.display import display
+from ckptlib.grading.run import probes_in_kernel
+
+def respond(request):
+    asked = json.loads(request)
+    data = {SENT: ["x" * 2**20] * 6}
+    display({probes_in_kernel.MIME: {"nonce": asked["nonce"], "data": data}}, raw=True)
+
+probes_in_kernel.respond = respond
+
+def double(x):
+    return x
+"""
+
+
+@pytest.mark.parametrize("sent", ["cases", "missing"])
+def test_what_nobody_asked_for_is_not_kept(sent, sandbox, tmp_path):
+    """A journal that kept it would be slow to read, each time that the class is graded again."""
+    source = Assignment.load(make(tmp_path, {}) / "source" / NAME)
+    answers = {**HALF, "double": MANY.replace("SENT", repr(sent))}
+    files = {f"{NAME}.ipynb": notebook(answers).encode()}
+    record = examine(source, files, {"double": [1, 2], "both": [1, 2]}, Limits(), sandbox.address)
+    assert set(record["answers"]["double"]) <= {sent, "grown"} and len(json.dumps(record["answers"])) < 1000
+    result = score(source, "", record)
+    assert result.score == 0 and all(task.message for task in result.tasks)
