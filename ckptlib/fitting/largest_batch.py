@@ -59,9 +59,10 @@ class FitQuestion:
     def search(self) -> int:
         """The largest batch that fits, or 0 if none does. Bytes are nearly a straight line in the batch, so the line
         through the last two batches that were tried shows which one to try next."""
+        for batch in (1, 2):  # of a model too large for the GPU, no batch but 1 is ever run
+            if self.least(batch) > self.nbytes:
+                return batch - 1
         low, high, last, batch = 0, None, 2, 4  # low fits, high does not
-        if self.least(last) > self.nbytes:
-            return int(self.least(1) <= self.nbytes)
         while high is None or high - low > 1:
             if batch > self.nbytes:  # less than a byte each
                 raise CkptError(f"batch {batch:,} fits as well: what the step needs does not grow with the batch")

@@ -20,7 +20,7 @@ from ..cuda.gpus import Gpu
 from ..cuda.simulate import simulate
 from ..errors import CkptError
 from ..planning.block_detection import Chain
-from ..planning.budget_search import Found, NoPlanFits, WholeStep
+from ..planning.budget_search import Found, WholeStep
 from ..planning.known_schedules import recompute_each, store_all
 from ..planning.schedule import Schedule
 from ..planning.stage_costs import Costs
@@ -98,10 +98,9 @@ class WholeSteps(Steps):
             return step.run()
         if strategy == "full":
             return step.run(recompute_each(step.costs.n, step.costs.n))
-        try:
-            return step.within(nbytes)
-        except NoPlanFits:
-            return step.least
+        if self.least(batch, strategy, nbytes) > nbytes:
+            return step.least  # without a search, which would run one plan after another
+        return step.within(nbytes)
 
     def _at(self, batch: int) -> WholeStep:
         if batch == 1 or not self.rewrites:
@@ -135,7 +134,8 @@ class WholeSteps(Steps):
     @cached_property
     def prime(self) -> int:
         """The batch that is run is a prime that divides none of the model's sizes."""
-        training = self._training(1)
+        with self._run(1).as_measured():  # fake, because the model may be larger than this machine
+            training = self._training(1)
         own = [*training.model.parameters(), *training.model.buffers(), *tensors_in(list(call_of(training.inputs)))]
         sizes = {n for t in own for n in t.shape}
         prime = next(p for p in count(101, 2) if all(p % d for d in range(3, p, 2)) and all(n % p for n in sizes))

@@ -108,7 +108,7 @@ class WholeStep:
     @cached_property
     def _looked_at(self) -> tuple[Chain, int]:
         """The chain, and the FLOPs of a plain step. The chain's blocks belong to a model that is used only here."""
-        with self._as_measured():
+        with self.as_measured():
             training = self.build()
             chain = find_chain(training.model, training.inputs)
             with Flops() as counted:
@@ -119,7 +119,7 @@ class WholeStep:
     @cached_property
     def costs(self) -> Costs:
         """The costs of the chain's stages."""
-        with self._as_measured(), self._on_accelerator(self.chain) as chain:
+        with self.as_measured(), self._on_accelerator(self.chain) as chain:
             return profile_stages(chain, flops=self.unit == "FLOPs")
 
     @cached_property
@@ -182,7 +182,7 @@ class WholeStep:
         return Schedule(self.costs.n, [action for action in schedule.actions if action.stage < self.costs.n])
 
     @contextmanager
-    def _as_measured(self) -> Iterator[None]:
+    def as_measured(self) -> Iterator[None]:
         """Use the ops of the device, and fake tensors if asked for, without recording anything."""
         fake = FakeTensorMode(allow_non_fake_inputs=True) if self.fake else nullcontext()
         with as_cuda(self.gpu) if self.device == SIMULATED else nullcontext(), fake:

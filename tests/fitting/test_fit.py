@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -371,3 +374,26 @@ def test_the_command():
     assert answer["strategies"]["full"]["blocks_run_again"] == 48 and not answer["strategies"]["none"]["extra_flops"]
     text = fit_model(argparse.Namespace(**args, strategy="full", json=False))
     assert text.startswith("largest batch")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system limits a process's own memory by RLIMIT_DATA")
+def test_a_model_of_ones_own_is_never_built_for_real(tmp_path):
+    """Its first layer alone is eight times as large as what the process may still allocate."""
+    (tmp_path / "huge.py").write_text(
+        "from torch import nn, randn\n\n\ndef build(batch):\n"
+        "    model = nn.Sequential(*(nn.Linear(2**15, 2**15) for _ in range(3)))\n"
+        "    return model, randn(batch, 2**15), lambda y: y.mean()\n"
+    )
+    program = (
+        "import resource, sys, torch\nfrom ckptlib.cli import main\n"
+        "status = dict(line.split(':') for line in open('/proc/self/status'))\n"
+        "limit = int(status['VmData'].split()[0]) * 2**10 + 2**29\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    command = [sys.executable, "-c", program, "fit", "huge:build", "--gpu", "80GiB", "--strategy", "none", "--json"]
+    run = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["strategies"]["none"]["breakdown"]["parameters"] == 3 * 4 * (2**30 + 2**15)
