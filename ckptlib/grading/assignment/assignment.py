@@ -234,8 +234,11 @@ class Assignment(Released):
             names = ", ".join(missing)
             raise CkptError(f"tasks.py has a task {task.name}, but no cell of {self.name}.ipynb defines {names}")
         right = task.ask(tuple(self.reference[name] for name in task.names), seeds)
-        if raised := [data for data in right if isinstance(data, dict) and "raised" in data]:
-            raise CkptError(f"{self.name}: the reference of {task.name} raised {raised[0]['raised']}")
+        for data in filter(lambda data: isinstance(data, dict), right):
+            for found in (data, *(part for _, part in data.get("dict", ()) if isinstance(part, dict))):
+                if "raised" in found or "refused" in found:
+                    text = f"raised {found['raised']}" if "raised" in found else f"is refused: {found['refused']}"
+                    raise CkptError(f"{self.name}: the reference of {task.name} {text}")
         if task.parts and not all(isinstance(data, dict) and "dict" in data for data in right):
             raise CkptError(f"{self.name}/tasks.py: {task.name} has parts=True, so its probe must return a dict")
         return right

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..tasks import answer_encoding, comparison, inputs, own_code, probes, verdict
+from ..tasks import answer_encoding, comparison, inputs, left_alone, own_code, probes, verdict
 from ..tasks.answer_encoding import encode
 from ..tasks.inputs import Given
 from ..tasks.probes import as_new
 from . import lone_copy
 
 MIME = "application/vnd.ckptlib.answer+json"
+# What takes part in testing, besides this module.
+CODE = [answer_encoding, comparison, inputs, left_alone, lone_copy, own_code, probes, verdict]
 TAMPER_CHECK = "tamper check"  # is asked for in place of a task
 
 
@@ -73,9 +75,7 @@ def sample(seed: int) -> Any:
             "unequal": [a.equal(a + 1), torch.allclose(a, a + 1), bool(np.array_equal(a.numpy(), a.numpy() + 1))],
             "python": [len(range(size)), sum(range(size)), size == size + 1, isinstance(size, str), _asserts()],
             "builtins": [type(f).__name__ for f in (len, isinstance, abs, all, any, sum, id, hash, repr)],
-            "grading": _digest(
-                [sys.modules[__name__], answer_encoding, comparison, inputs, lone_copy, own_code, probes, verdict]
-            ),
+            "grading": _digest([sys.modules[__name__], *CODE]),
             "saved": [ck.saved_tensors(lambda: x * x).nbytes, ck.saved_tensors(lambda: x * 3).nbytes],
         }
         return encode(found)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -25,6 +26,7 @@ from .answer_encoding import Raised, decode, encode, encode_raised
 from .answer_size import fitted
 from .comparison import ATOL, Tolerance
 from .inputs import Given
+from .left_alone import LeftAlone
 from .torch_modes import left_modes
 from .verdict import Mistake, Verdict, judge
 
@@ -51,10 +53,18 @@ class Task:
     has_visible_answer = True  # whether visible.json holds what to expect
 
     def __init__(
-        self, checks: Checks, probe: Callable, points: float, section: str, cases: int, parts: bool, names: str
+        self,
+        checks: Checks,
+        probe: Callable,
+        points: float,
+        section: str,
+        cases: int,
+        parts: bool,
+        names: str,
+        changes: bool = False,
     ):
         self.checks, self.probe, self.points, self.section = checks, probe, points, section
-        self.cases, self.parts = cases, parts
+        self.cases, self.parts, self.changes = cases, parts, changes
         self.name = probe.__name__
         self.names = names.replace(",", " ").split() or [self.name]
         self.tolerance = Tolerance()
@@ -99,7 +109,12 @@ class Task:
     def _ask_once(self, answers: tuple, seed: int) -> Any:
         try:
             with as_new(), warnings.catch_warnings(action="ignore"):
-                return encode(self.probe(Given(seed), *answers))
+                alone = LeftAlone()
+                watched = answers if self.changes else tuple(map(alone.watched, answers))
+                data = self.probe(Given(seed), *watched)
+                data = _part_by_part(data) if self.parts and isinstance(data, dict) else encode(data)
+                complaint = alone.complaint()
+                return {"refused": complaint, "data": data} if complaint else data
         except (Exception, SystemExit) as error:
             return encode_raised(error)
 
@@ -140,9 +155,35 @@ class Task:
 
     def judge(self, got: list, expected: list, mistakes: list[dict], tolerance: Tolerance) -> Verdict:
         """All encoded: the answer's data, the reference's, and each known mistake's with its message."""
-        got = [fitted(mine, right) for mine, right in zip(got, expected, strict=True)]
-        known = [Mistake(m["message"], [decode(case) for case in m["data"]]) for m in mistakes]
-        return judge([decode(g) for g in got], [decode(e) for e in expected], known, tolerance, self.parts)
+        complaints = [case["refused"] for case in got if _refused(case)]
+        got = [fitted(_data(mine), right) for mine, right in zip(got, expected, strict=True)]
+        known = [Mistake(m["message"], [decode(_data(case)) for case in m["data"]]) for m in mistakes]
+        verdict = judge([decode(g) for g in got], [decode(e) for e in expected], known, tolerance, self.parts)
+        if not (verdict.right and complaints):
+            return verdict
+        share = 1 - 1 / len(expected[0]["dict"]) if self.parts else 0
+        return Verdict(share, complaints[0][:500], [complaints[0][:500]], misread=True)
+
+
+def _part_by_part(data: dict) -> Any:
+    """Encoded. A part that is a function is called here, so that an exception costs this part alone."""
+    found = encode({key: None if isinstance(part, types.FunctionType) else part for key, part in data.items()})
+    for entry, part in zip(found["dict"], data.values(), strict=True):
+        if isinstance(part, types.FunctionType):
+            try:
+                entry[1] = encode(part())
+            except (Exception, SystemExit) as error:
+                entry[1] = encode_raised(error)
+    return found
+
+
+def _refused(case: Any) -> bool:
+    """Has the answer changed what is not its own? Then its data says so; it costs a part if all else is right."""
+    return isinstance(case, dict) and isinstance(case.get("refused"), str)
+
+
+def _data(case: Any) -> Any:
+    return case.get("data") if _refused(case) else case
 
 
 class Quiz(Task):
@@ -205,17 +246,25 @@ class Checks:
         self.tasks: dict[str, Task] = {}
 
     def task(
-        self, points: float, section: str = "", cases: int = 2, parts: bool = False, names: str = ""
+        self,
+        points: float,
+        section: str = "",
+        cases: int = 2,
+        parts: bool = False,
+        names: str = "",
+        changes: bool = False,
     ) -> Callable[[Callable], Task]:
         """Make a probe of a function `(given, *answers) -> data`. Its name is that of the answer's variable.
 
         names   several variables instead, as "pack, unpack"
         cases   how many seeds it is run with; all results must be right
-        parts   the data is a dict, and each key earns its share of the points
+        parts   the data is a dict, and each key earns its share of the points. A value may be a function without
+                arguments, which returns that part's data; an exception in it costs this part alone
+        changes whether the task is to change its arguments, which otherwise loses the points
         """
 
         def register(probe: Callable) -> Task:
-            self.tasks[probe.__name__] = Task(self, probe, points, section, cases, parts, names)
+            self.tasks[probe.__name__] = Task(self, probe, points, section, cases, parts, names, changes)
             return self.tasks[probe.__name__]
 
         return register

@@ -45,7 +45,7 @@ def judge(
     parts: bool = False,
 ) -> Verdict:
     """Compare one answer with the reference on every case; with `parts`, each key of the data earns its share."""
-    if got and all(isinstance(case, Raised) and difference(case, None, tolerance) == NOT_ANSWERED for case in got):
+    if got and all(_unanswered(case) for case in got):
         return Verdict(0, NOT_ANSWERED, [NOT_ANSWERED])  # said once, not of every part
     if not parts:
         message, misread = _explain(got, expected, mistakes, tolerance)
@@ -65,6 +65,12 @@ def judge(
     if missed and _only_constants_right(expected, keys, missed):
         share = 0
     return Verdict(share, _listed(missed), list(missed.values()), misread)
+
+
+def _unanswered(case: Any) -> bool:
+    if isinstance(case, dict):
+        return bool(case) and all(map(_unanswered, case.values()))
+    return isinstance(case, Raised) and difference(case, None, Tolerance()) == NOT_ANSWERED
 
 
 def _only_constants_right(expected: Sequence[Any], keys: list[str], missed: dict[str, str]) -> bool:
