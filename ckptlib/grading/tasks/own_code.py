@@ -162,7 +162,7 @@ def _audit(event: str, args: tuple) -> None:
         return
     if event in ("sys.setprofile", "sys.settrace"):
         _Watched.found.append(_STOPPED)
-        raise NotYourOwn(_STOPPED)
+        raise NotYourOwn(_Watched.found[0])  # Python itself stops watching when a forbidden call has been found
     if event in _WAYS_OUT and not _asked_by_torch(sys._getframe(1)):
         says = f"{event} is refused while an answer that is to be your own is tested"
         _Watched.found.append(says)
