@@ -46,12 +46,11 @@ class PolicyReport(ShownAsTable, list[PolicyRow]):
         return Table("one segment", ("policy", "bytes saved", "MiB", "FLOPs recomputed"), rows, notes)
 
 
-def policy_report(
-    build: Callable[[], tuple[Callable[..., Any], Any]], **policies: Policy | list | Callable[..., Any]
-) -> PolicyReport:
+def policy_report(build: Callable[[], tuple[Any, ...]], **policies: Policy | list | Callable[..., Any]) -> PolicyReport:
     """Run forward and backward of one segment under each policy, on fake tensors, and count.
 
-    build       makes the segment and its inputs, () -> (segment, inputs): a tensor, a tuple or a dict of arguments
+    build       makes the segment and its inputs, () -> (segment, inputs): a tensor, a tuple or a dict of arguments.
+                A model is a segment too. A loss and an optimizer may follow, as for measure, and are not part of it
     policies    name=policy: by_op(...) or a list of ops; or, where it depends on the segment, a function that makes it
                 from the segment and its arguments: half=lambda f, *x: by_budget(2**20, f, *x). A policy that is a
                 function itself needs one around it as well: mine=lambda f, *x: decide
@@ -66,11 +65,18 @@ def policy_report(
 def _built(build: Callable) -> tuple[Callable[..., Any], tuple]:
     made = build()
     parts = made if isinstance(made, (tuple, list)) else [made]
-    if not (len(parts) == 2 and callable(parts[0])):
+    if not (len(parts) in (2, 3, 4) and callable(parts[0]) and not callable(parts[1]) and _is_loss(*parts[2:3])):
         found = ", ".join(type(part).__name__ for part in parts)
-        raise CkptError(f"build returned {found}; expected (segment, inputs), where one tensor is an input by itself")
+        raise CkptError(
+            f"build returned {found}; expected (segment, inputs) or (segment, inputs, loss), where one tensor is an "
+            "input by itself"
+        )
     args, kwargs = call_of(parts[1])
     return partial(parts[0], **kwargs) if kwargs else parts[0], args
+
+
+def _is_loss(part: Any = None) -> bool:
+    return part is None or callable(part)
 
 
 def _policy(name: str, make: Any, segment: Callable, args: tuple) -> Any:

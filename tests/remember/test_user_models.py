@@ -96,13 +96,15 @@ def test_an_optimizer_that_is_handed_in_is_counted():
     assert adam.need.parts["optimizer"] > plain.need.parts["optimizer"] == 0
 
 
-def test_a_policy_report_takes_inputs_in_every_form():
-    forms = ["model, inputs, loss", "inputs by name", "inputs in a tuple"]
-    reports = [
-        ck.policy_report(lambda form=form: WITHOUT_OPTIMIZER[form]()[:2], all=[torch.ops.aten.addmm.default])
-        for form in forms
-    ]
-    assert reports[0] == reports[1] == reports[2] and reports[0]["all"].recomputed == 0
+def test_a_policy_report_takes_every_form_that_has_inputs():
+    forms = [WITHOUT_OPTIMIZER[name] for name in ("model, inputs, loss", "inputs by name", "inputs in a tuple")]
+    forms += [WITH_OPTIMIZER["model, inputs, loss, optimizer"], lambda: parts()[:2]]
+    reports = [ck.policy_report(build, all=[torch.ops.aten.addmm.default]) for build in forms]
+    assert all(report == reports[0] for report in reports) and reports[0]["all"].recomputed == 0
+    assert len(ck.policy_report(WITHOUT_OPTIMIZER["model, inputs"])) == 2  # the output has its loss
+    for name in ("step", "model, step"):
+        with pytest.raises(CkptError, match=r"expected \(segment, inputs\) or \(segment, inputs, loss\)"):
+            ck.policy_report(WITHOUT_OPTIMIZER[name])
 
 
 @pytest.mark.parametrize(
