@@ -1,6 +1,7 @@
 """Is every honest submission graded rightly on a machine that has neither processors nor memory to spare?
 
     python tests/grading/under_load.py                       ten repetitions, about five minutes each on two cores
+    python tests/grading/under_load.py 10 --leave 2          the same where 4 GiB are more than a tenth of the memory
     python tests/grading/under_load.py 1 --memory 0.5        one, and only half of the memory taken
 
 Ten honest submissions are graded beside ten hostile ones while other programs keep the processors busy and most of the
@@ -23,6 +24,7 @@ from pathlib import Path
 import psutil
 from answers import ROOT, submission
 from hostile import INSTEAD_OF_ONE, NAME, Hostile, family, hand_in
+from nbgrader.api import Gradebook
 
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.one_submission.scoring import NOT_YET
@@ -87,9 +89,13 @@ def once(course: Path, options: argparse.Namespace) -> list[str]:
     for student, each in under_load.items():
         if student not in waiting and (each["score"] > deserved[student] or student in honest and each["score"] < 10):
             wrong.append(f"{student} has {each['score']} under load: {each['reason']}")
-    if waiting:
-        later = grade(course, options.seconds, "--resume")
-        wrong += [f"{s} has {later[s]['score']} later" for s in honest if later[s]["score"] != 10]
+    final = grade(course, options.seconds, "--resume") if waiting else under_load
+    wrong += [f"{s} has {final[s]['score']} later" for s in honest if final[s]["score"] != 10]
+    with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
+        written = {each.student.id: each.score for each in gradebook.assignment_submissions(NAME)}
+    wrong += [
+        f"{s} has {written.get(s)} in the gradebook" for s, each in final.items() if written.get(s) != each["score"]
+    ]
     print(
         f"{busy_seconds:5.0f} s, {taken:.1f} GiB taken, {len(honest)} honest: "
         f"{sum(s in honest for s in waiting)} not graded yet, {len(wrong)} unjust",
