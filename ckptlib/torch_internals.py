@@ -113,6 +113,18 @@ PARTS = {
         "torch._C._autograd:_push_saved_tensors_default_hooks",
         "to put back what pop_saved_tensor_hooks took; the public context manager leaves them again",
     ),
+    "why_saved_tensor_hooks_are_forbidden": Part(
+        "torch._C._autograd:_saved_tensors_hooks_get_disabled_error_message",
+        "to see that a student has forbidden them and never allowed them again; None if they are allowed",
+    ),
+    "forbid_saved_tensor_hooks": Part(
+        "torch._C._autograd:_saved_tensors_hooks_disable",
+        "to forbid them again as they were; the public context manager allows them again",
+    ),
+    "allow_saved_tensor_hooks": Part(
+        "torch._C._autograd:_saved_tensors_hooks_enable",
+        "to work where a student has forbidden them; in public, only who has forbidden them can allow them",
+    ),
     # ---- tensors and storages ---------------------------------------------------------------------------------------
     "storage_address": Part(
         "torch:UntypedStorage",

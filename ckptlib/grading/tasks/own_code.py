@@ -161,6 +161,8 @@ def _audit(event: str, args: tuple) -> None:
     if _Watched.thread != threading.get_ident():
         return
     if event in ("sys.setprofile", "sys.settrace"):
+        if _Watched.found:
+            return  # Python itself ends the watching when it has raised
         _Watched.found.append(_STOPPED)
         raise NotYourOwn(_Watched.found[0])  # Python itself stops watching when a forbidden call has been found
     if event in _WAYS_OUT and not _asked_by_torch(sys._getframe(1)):

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...torch_internals import (
+    allow_saved_tensor_hooks,
     dispatch_modes,
+    forbid_saved_tensor_hooks,
     function_modes,
     newest_saved_tensor_hooks,
     pop_dispatch_mode,
@@ -16,6 +18,7 @@ from ...torch_internals import (
     push_dispatch_mode,
     push_function_mode,
     push_saved_tensor_hooks,
+    why_saved_tensor_hooks_are_forbidden,
 )
 
 
@@ -50,9 +53,17 @@ def _pop_hooks() -> Any:
     return pair
 
 
+def _allow_hooks() -> str | None:
+    why = why_saved_tensor_hooks_are_forbidden()
+    allow_saved_tensor_hooks()
+    return why
+
+
 # Of each stack: how to pop, to push, and to see whether anything is left.
 _STACKS: list[Stack] = [
     (pop_function_mode, push_function_mode, lambda: bool(function_modes())),
     (pop_dispatch_mode, push_dispatch_mode, lambda: bool(dispatch_modes())),
+    # before the hooks themselves, because none can be pushed while they are forbidden
+    (_allow_hooks, forbid_saved_tensor_hooks, lambda: why_saved_tensor_hooks_are_forbidden() is not None),
     (_pop_hooks, lambda pair: push_saved_tensor_hooks(*pair), lambda: newest_saved_tensor_hooks(False) is not None),
 ]

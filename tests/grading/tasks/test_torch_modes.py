@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch._subclasses import FakeTensorMode
-from torch.autograd.graph import saved_tensors_hooks
+from torch.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
@@ -29,6 +29,7 @@ def fails(tensor):
 ENTERED = {
     "hooks that change what is saved": lambda: saved_tensors_hooks(torch.zeros_like, lambda t: t),
     "hooks that raise": lambda: saved_tensors_hooks(fails, fails),
+    "hooks forbidden": lambda: disable_saved_tensors_hooks("no hooks today"),
     "fake tensors": FakeTensorMode,
     "a dispatch mode": Doubled,
     "a function mode": Refusing,
@@ -37,7 +38,8 @@ ENTERED = {
 
 
 def state():
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+    why = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
+    hooks = why or torch._C._autograd._top_saved_tensors_default_hooks(False)
     return hooks, [*map(id, _get_current_dispatch_mode_stack())], torch._C._len_torch_function_stack()
 
 
