@@ -90,13 +90,13 @@ def markdown_cell(name: str, text: str) -> dict:
 
 
 def is_widget(cell: dict) -> bool:
-    """A cell that ends by making a widget: ckptlib.book drops what it shows, because that lives in a kernel."""
+    """A cell that ends by making a widget: ckptlib.book keeps only a sentence of it, because it needs a kernel."""
     last = "".join(cell["source"]).rstrip().rpartition("\n")[2]
-    return cell["cell_type"] == "code" and not cell["outputs"] and re.match(r"\w*_explorer\(|widgets\.\w+\(", last)
+    return cell["cell_type"] == "code" and re.match(r"\w*_explorer\(|widgets\.\w+\(", last)
 
 
 WIDGET = """```{note}
-Here stands a widget, which needs a running notebook. In JupyterLab (`make lab`), run this cell and move its knobs.
+This cell makes a widget, which needs a running notebook. In JupyterLab (`make lab`), run the cell and move the knobs.
 A figure before it shows the same thing at rest.
 ```"""
 ASSIGNMENT = """```{note}
@@ -120,6 +120,7 @@ def complete(app, docname: str, source: list[str]) -> None:
     for cell in notebook["cells"]:
         cells.append(cell)
         if is_widget(cell):
+            cell["outputs"] = []  # the note says more
             cells.append(markdown_cell(f"note-{cell['id']}", WIDGET))
     name = docname.rpartition("/")[2]
     if docname.startswith("exercises/"):

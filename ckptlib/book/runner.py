@@ -19,13 +19,15 @@ from ..errors import require
 require("book", "ckptlib.book.runner")
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+IN_ITS_PLACE = "A widget, which needs a running notebook: run this cell, and move the knobs."
 COVER = ("07_planning.ipynb", "pareto-figure")  # the picture that says what the book is about: README shows it
 
 
 def execute(path: str | Path) -> str:
     """Run a chapter from its first cell to its last, in a new kernel; the notebook with its outputs, as text.
 
-    The same bytes every time and everywhere: fixed cell ids, no times, no outputs of widgets, which live in a browser.
+    The same bytes every time and everywhere: fixed cell ids, no times, no progress bars, and a sentence in place of
+    each explorer, because widgets live in a browser.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -53,7 +55,7 @@ def execute(path: str | Path) -> str:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
+            cell.outputs = [_at_rest(output) for output in cell.outputs if not _is_progress_bar(output)]
             _complain_of_warnings(path, cell)
     return nbformat.writes(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
@@ -67,6 +69,17 @@ def _nobodys_settings() -> Iterator[dict[str, str]]:
     with TemporaryDirectory() as folder:
         own = {"IPYTHONDIR": folder, "MPLCONFIGDIR": folder, "MPL_IGNORE_SYSTEM_FONTS": "1", "CUDA_VISIBLE_DEVICES": ""}
         yield {**os.environ, **own}
+
+
+def _is_progress_bar(output: Any) -> bool:
+    """A widget that a cell shows on its way; an explorer is the result of its cell."""
+    return WIDGET in output.get("data", {}) and output.output_type == "display_data"
+
+
+def _at_rest(output: Any) -> Any:
+    if WIDGET in output.get("data", {}):
+        output.data = {"text/plain": IN_ITS_PLACE}
+    return output
 
 
 def _complain_of_warnings(path: Path, cell: Any) -> None:

@@ -91,7 +91,7 @@ def pareto(costs: Costs, levels: int = LEVELS) -> list[tuple[int, float]]:
 
 
 def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
-    """The same recurrence, top down, for the bytes that occur: exact, for short chains."""
+    """The same recurrence for short chains: exact, because no bytes are rounded."""
     needs = Needs(costs)
 
     @cache

@@ -36,21 +36,21 @@ _OFFLOAD = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLO
 
 
 class PolicyError(CkptError):
-    """A policy that would silently do nothing, or something else than it says."""
+    """A policy that would silently do nothing, or not what it says."""
 
 
 def selective(policy: Policy | Callable | list) -> Selective:
     """A `context_fn` for checkpoint: what `policy` picks is saved, everything else in the segment is recomputed.
 
-    policy: by_op(...), by_module(...), by_budget(...), a list of ops, or a function as torch takes it,
+    policy: by_op(...), by_module(...), by_budget(...), a list of ops, or a function as torch accepts it,
     (ctx, op, *args, **kwargs) -> CheckpointPolicy or bool.
 
-    Raises PolicyError if the policy picked nothing in the segment: such a checkpoint is a plain one; and if the
-    function returns anything else, which torch takes for "recompute". An error of the policy is raised when the segment
-    has run. If the segment itself raises, torch's own checkpoint keeps the policy in force before torch 2.13, until the
-    error is forgotten. ck.checkpoint does not.
-    Inside `torch.compile` it needs ck.checkpoint, which breaks the graph: for torch's own, the compiler takes a plain
-    function or a functools.partial alone as context_fn, and raises.
+    Raises PolicyError in two cases: if the policy picked nothing in the segment, because the result would be a plain
+    checkpoint, and if a policy function returns anything else, which torch would treat as "recompute". An error of the
+    policy is raised when the segment has run. If the segment itself raises, torch's own checkpoint before torch 2.13
+    leaves the policy active until the error object is freed. ck.checkpoint does not.
+    Inside `torch.compile`, use it with ck.checkpoint, which breaks the graph. With torch's own checkpoint the compiler
+    raises, because it accepts only a plain function or a functools.partial as context_fn.
     """
     if isinstance(policy, (list, tuple, set)):
         policy = by_op(*policy)
@@ -60,7 +60,7 @@ def selective(policy: Policy | Callable | list) -> Selective:
 
 
 class Policy:
-    """Decides, op by op, which results are saved; `start` begins a new segment. This one asks the user's function."""
+    """Decides, op by op, which results are saved; `start` begins a new segment. This one calls the user's function."""
 
     by_result = False  # whether it reads ctx.op_output, which torch 2.11 does not have
 
@@ -256,7 +256,7 @@ class _ByModule(Policy):
                 yield
 
         def decide(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
-            # A view of what came from outside would keep all of that alive, and making it again costs nothing.
+            # Saving a view of an outside tensor would keep its whole storage alive. Making a view again is free.
             return SAVE if inside and not _is_view(ctx.op_output, args) else RECOMPUTE
 
         return decide, watching()
@@ -272,22 +272,24 @@ def _is_view(out: Any, args: tuple) -> bool:
 
 # ---- by budget ------------------------------------------------------------------------------------------------------
 def by_budget(nbytes: int, segment: Callable[..., Any], *args: Any) -> Policy:
-    """Save the results that spare most FLOPs in backward, in `nbytes` at most: the best choice, not a greedy one.
+    """Save the results that avoid the most FLOPs in backward, in at most `nbytes`: the best choice, not a greedy one.
 
     The segment is run once on fake tensors to learn its costs; it must run the same ops each time.
     """
     costs = segment_costs(segment, *args)
     candidates = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
     if not candidates:
-        raise PolicyError("nothing in this segment has FLOPs to spare: a budget has nothing to choose from")
+        raise PolicyError(
+            "nothing in this segment has FLOPs that saving would avoid, so a budget has nothing to choose from"
+        )
     smallest = min(costs[i].nbytes for i in candidates)
-    if not nbytes >= smallest:  # NaN is not, either
+    if not nbytes >= smallest:  # written this way, because it also refuses NaN
         raise PolicyError(f"a budget of {nbytes:,} B saves nothing, because the smallest result takes {smallest:,} B")
     return _ByIndex(costs, _best(costs, candidates, nbytes))
 
 
 class _ByIndex(Policy):
-    """Picks by position among the ops that have FLOPs: views and the like may come and go, a profiler adds some."""
+    """Picks by position among the ops that have FLOPs, because the number of views may differ, as under a profiler."""
 
     by_result = True
 
@@ -307,14 +309,14 @@ class _ByIndex(Policy):
             found = [str(op), storage_bytes(ctx.op_output)]
             if planned != found:
                 text = "{} that makes {:,} B, but it was {} that makes {:,} B when the budget was planned"
-                raise PolicyError(f"this is {text.format(*found, *planned)}: another segment, or another input?")
+                raise PolicyError(f"this is {text.format(*found, *planned)}. Is it a different segment or input?")
             return SAVE if save else RECOMPUTE
 
         return decide, nullcontext()
 
 
 def _best(costs: list[OpCost], candidates: list[int], nbytes: int) -> frozenset[int]:
-    """Knapsack: the sums that no other choice beats with fewer bytes and as many FLOPs."""
+    """Solve the knapsack problem; keep sums that no other beats in bytes and FLOPs."""
     # (bytes, FLOPs, which)
     front: list[tuple[int, int, frozenset[int]]] = [(0, 0, frozenset())]
     for i in candidates:

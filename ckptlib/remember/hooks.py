@@ -54,7 +54,7 @@ class ModuleRow(NamedTuple):
 def watch(model: nn.Module) -> Iterator[Watch]:
     """Follow every module of `model` through the block: `with ck.watch(model) as w: ...`, then look at `w`.
 
-    Counted is what autograd saves while a module of this model runs, without the model's parameters and buffers. Other
+    This counts what autograd saves while a module of this model runs, without the model's parameters and buffers. Other
     saved-tensor hooks keep working, and what they make of a tensor is what counts. Two things are not seen, because
     they are not saved tensors: attributes that a Function sets on its ctx, and the cache of selective checkpointing.
 
@@ -103,7 +103,7 @@ class Watch(ShownAsTable):
             self._own_tensors_of(module)
             self._handles += [
                 module.register_forward_pre_hook(self._enter),
-                # always_call: also if it raised. prepend: before others replace the output.
+                # always_call: even if it raised. prepend: before others replace the output.
                 module.register_forward_hook(self._leave, prepend=True, always_call=True),
             ]
 
@@ -116,8 +116,8 @@ class Watch(ShownAsTable):
     @not_compiled  # a compiled model calls its hooks too: leave them uncompiled
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if module not in self._names:
-            return  # a copy of a watched module, made meanwhile: its hooks came along
-        self._own_tensors_of(module)  # a lazy module has made them only now
+            return  # a copy of a watched module: its hooks were copied with it
+        self._own_tensors_of(module)  # a lazy module creates them in its first call
         # A module called while autograd's engine runs is a forward that runs again.
         phase = "forward" if current_graph_task() == -1 else "recompute"
         hooks = None if SavingObserver.on_top(self._save) else SavingObserver(self._save)

@@ -114,7 +114,7 @@ def test_figures_have_words_and_widgets_a_note(site, notebook):
     assert [image["alt"] for image in images] == [cell["metadata"]["mystnb"]["image"]["alt"] for cell in drawn]
     code = ["".join(cell["source"]) for cell in cells(notebook) if cell["cell_type"] == "code"]
     explorers = [source for source in code if re.search(r"^\w+_explorer\(", source, re.MULTILINE)]
-    assert page.get_text().count("Here stands a widget") == len(explorers)
+    assert page.get_text().count("This cell makes a widget") == len(explorers)
     assert not page.select(".cell_output .stderr, .cell_output .traceback")
 
 
