@@ -38,7 +38,7 @@ class _Replay:
         self.trace, self.gpu, self.allocator = trace, gpu, allocator
         self.result = Simulation(allocator)
         self.blocks: dict[int, MemoryBlock] = {}  # storage -> its block
-        # Torch itself asks the meta device for shapes. Only a program that lives there counts what it has there.
+        # Torch itself uses the meta device to find shapes. Its tensors count only if the program uses it too.
         self.on_meta = any(trace.storages[index].device == "meta" for index in trace.before)
         self.workspaces: set[tuple[str, str]] = set()  # those that are kept and exist already
         self.high = 0  # most allocated since the last mark
@@ -67,7 +67,7 @@ class _Replay:
         self.result.unknowns.clear()
 
     def used_on_device(self) -> set[int]:
-        """What the step computes with. The set-up left all else on the host if it did not move it: a copy is enough."""
+        """Storages that the step computes with. The set-up may have left other tensors on the host."""
         used: set[int] = set()
         for event in self.trace.events:
             if event.kind == "op":
@@ -110,7 +110,7 @@ class _Replay:
             self.free(block, owner)
 
     def run_steps(self, op: Op, steps: Iterable[MemoryStep], events: list[Event], held: list[Held]) -> list[Held]:
-        """Do what a rule lists. Outputs that it names are taken out of `events`; `held` are its temporaries."""
+        """Carry out the steps of a rule. Outputs that it names leave `events`; `held` are its temporaries."""
         taken: list[Held] = []
         for step in steps:
             if isinstance(step, Output):
@@ -132,7 +132,7 @@ class _Replay:
         return held
 
     def library_workspaces(self, op: Op) -> list[Held]:
-        """What cuBLAS keeps per handle, and cuBLASLt takes per call. Backward's thread has a handle of its own."""
+        """The workspaces of cuBLAS (kept, per handle) and cuBLASLt (per call). Backward's thread has its own handle."""
         gpu, passing = self.gpu, []
         thread = "backward" if op.phase in ("backward", "recompute") else "forward"
         cublas = ("cuBLAS", gpu.cublas_workspace, True, True)

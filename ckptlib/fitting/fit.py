@@ -1,8 +1,9 @@
 """Will it fit? The largest batch that a GPU can train, how its memory is used then, and the cost of recomputing.
 
-Every way to train is a schedule of the model's blocks. What the step needs by a schedule is measured on fake tensors,
-and one such record is enough for every batch (batch_rescaling.py). The steps of a user's model are run from end to end
-(user_model_needs.py). Named models have equal blocks, so three of them are enough (named_model_needs.py): faster.
+Every way to train is a schedule of the model's blocks. The memory that the step needs under a schedule is measured on
+fake tensors, and one such record is enough for every batch (batch_rescaling.py). The steps of a user's model are run
+from end to end (user_model_needs.py). Named models have equal blocks, so it is enough, and faster, to run three of them
+(named_model_needs.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .named_model_needs import EqualBlocks
 from .transformer_step import PRECISIONS, Setting
 from .user_model_needs import AS_BUILT, WholeSteps
 
-MOST_TOKENS = 2**21  # plain attention over more would need more bytes than a float counts exactly
+MOST_TOKENS = 2**21  # with more, plain attention's bytes would exceed what a float counts exactly
 
 __all__ = ["STRATEGIES", "Fit", "Fits", "Need", "fit", "fits"]
 
@@ -42,14 +43,14 @@ def fit(
 
     model       a name such as "gpt2-xl", a Config, or a function of yours with a parameter `batch` that returns
                 (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer)
-    seq, fused  for a model by name: `seq` tokens instead of its own number, and fused attention
+    seq, fused  only for a model by name: the number of tokens, if not the model's own, and whether attention is fused
     precision   "fp32", "bf16" (everything), or "mixed" (bfloat16, with float32 master weights and moments). By
-                default a model by name is "mixed", and yours is as you build it
+                default a model by name is "mixed", and your own model stays as you build it
     strategy    recompute "none", "selective" (plain attention's scores, softmax and product with V; by name only),
                 "full" (every block), or as "planned": the fastest schedule of the blocks that fits
 
-    Counted are the blocks that torch's allocator hands out under expandable_segments:True. The driver's own memory
-    comes on top, and by default up to 1 MiB for each large tensor.
+    The result counts the blocks that torch's allocator hands out under expandable_segments:True. It does not include
+    the memory that the driver takes. With torch's default settings, each large tensor may take up to 1 MiB more.
     """
     return fits(model, gpu, seq, precision, (strategy,), fused=fused)[strategy]
 
@@ -67,8 +68,8 @@ def fits(
 ) -> Fits:
     """`fit` for several strategies, and what each of them costs at the batches that the others reach.
 
-    `strategies` are by default all that the model can be trained with, `batches` are more of them to compare at, and
-    `name` is how answers and errors call a function of yours.
+    `strategies` are by default all strategies that the model can be trained with. `batches` are additional batches at
+    which they are compared. `name` is the name of your function in answers and errors.
     """
     nbytes, card = capacity(gpu)
     # No bar is shown where stderr is not a terminal, or where the work takes less than a second.

@@ -1,8 +1,8 @@
 """How is a function run now and its activations recomputed later? A checkpoint, in both of PyTorch's ways.
 
 Reentrant: one `autograd.Function` stands for the whole segment; its backward runs the segment again and calls autograd
-inside autograd. Non-reentrant: the segment's own graph is built as always, but what autograd would save in it is
-thrown away, and the first one asked for brings all of them back by running the segment again.
+inside autograd. Non-reentrant: the segment's own graph is built as always, but the tensors that autograd would save in
+it are dropped. When backward needs the first of them, the segment runs again, which computes all of them again.
 """
 
 from __future__ import annotations
@@ -88,30 +88,33 @@ def checkpoint(
 ) -> Any:
     """Run `function(*args, **kwargs)` and remember only its inputs; its activations are computed again in backward.
 
-    A drop-in for `torch.utils.checkpoint.checkpoint`. Two differences: where `use_reentrant` is not passed, both warn,
-    but here it means False, the safe one, there True; and `determinism_check` may also be "values".
+    A drop-in for `torch.utils.checkpoint.checkpoint`, with two differences. If `use_reentrant` is not passed, both
+    functions warn, but this one takes False, which is safer, and torch's takes True. And `determinism_check` may also
+    be "values".
 
-    use_reentrant       True: CheckpointFunction. Some input must require a gradient; no kwargs, no `autograd.grad`, no
-                        higher order, and none of the options below but `preserve_rng_state`.
-    preserve_rng_state  dropout draws the same mask again.
-    context_fn          two context managers, for the first run and for the second: selective checkpointing.
-    determinism_check   "default": number, shapes, dtypes and devices of the saved tensors must agree in both runs.
+    use_reentrant       True: use CheckpointFunction. Some input must require a gradient. Keyword arguments,
+                        `autograd.grad`, higher derivatives and the options below, except `preserve_rng_state`, do not
+                        work.
+    preserve_rng_state  restore the random state, so that dropout draws the same mask again.
+    context_fn          a function that returns two context managers, for the first run and for the second. It is
+                        used for selective checkpointing.
+    determinism_check   "default": the number, shapes, dtypes and devices of the saved tensors must agree in both runs.
                         "values": their bits must agree too. Every saved tensor is read (and copied to the CPU) twice,
                         which takes a few ns per byte, and a hash of 16 bytes is stored for it. BatchNorm in training
                         never passes, because the first run updates the statistics that it saves; nn.RReLU hardly ever
                         passes, because its noise is saved before it is drawn. "none": only the number must agree.
-    debug               errors of that check come with a log of the ops of both runs.
-    early_stop          stop the second run as soon as the last saved tensor is there. Pass False where nn.RReLU in
-                        training is the last op that saves. Otherwise the run stops before its noise is drawn, and the
-                        gradient is silently wrong, as it is with torch's own checkpoint.
+    debug               add a log of the ops of both runs to errors of that check.
+    early_stop          stop the second run as soon as the last saved tensor has been computed. Pass False where
+                        nn.RReLU in training is the last op that saves. Otherwise the run stops before its noise is
+                        drawn, and the gradient is silently wrong, as it is with torch's own checkpoint.
 
     Inside `torch.compile` it breaks the graph and runs eagerly, which is always right and never faster. Torch's own
     checkpoint becomes part of the graph, where backend="eager" draws the mask of dropout again.
     """
     if use_reentrant is None:
         warnings.warn(
-            "the use_reentrant parameter should be passed explicitly: ckptlib takes use_reentrant=False where nothing "
-            "is said, torch.utils.checkpoint takes True",
+            "the use_reentrant parameter should be passed explicitly. If it is not, ckptlib uses use_reentrant=False, "
+            "but torch.utils.checkpoint uses True",
             stacklevel=2,
         )
         use_reentrant = False
@@ -178,9 +181,9 @@ class _Stop(Exception):
 
 
 class _Slot:
-    """What autograd saves in place of one tensor. Nobody else refers to it, so it dies with its node.
+    """What autograd saves in place of one tensor. Only its node refers to it, so it is freed with its node.
 
-    The tensor is here between its recomputation and its use, under the key of the backward pass it is for.
+    It holds the tensor between its recomputation and its use, under the key of the backward pass that needs it.
     """
 
     __slots__ = ("__weakref__", "tensors")
@@ -190,9 +193,10 @@ class _Slot:
 
 
 class _Segment:
-    """One non-reentrant checkpoint: how to run it again, and a place for every tensor it must bring back.
+    """One non-reentrant checkpoint: how to run it again, and a slot for every tensor that it must recompute.
 
-    Nesting needs no code: inputs are saved as an op's, so a checkpoint around this one packs and recomputes them first.
+    Nesting needs no extra code. Inputs are saved as an op saves its inputs, so an outer checkpoint packs them, and
+    recomputes them first.
     """
 
     def __init__(
@@ -223,7 +227,7 @@ class _Segment:
 
     def unpack(self, slot: _Slot) -> Tensor:
         group, task = graph_exec_group(), current_graph_task()
-        key = group or (task if task != -1 else object())  # no backward is running: somebody reads a node by hand
+        key = group or (task if task != -1 else object())  # no backward: a node is read by hand
         try:
             if key not in self.done:
                 self.recompute(key)
@@ -249,7 +253,7 @@ class _Segment:
 
     def recompute(self, key: Any) -> None:
         if isinstance(key, int):  # what this backward recomputes and does not use is released at its end
-            me = weakref.ref(self)  # and the segment itself as soon as nothing of it is needed
+            me = weakref.ref(self)  # and the segment itself as soon as it is not needed
 
             def ended() -> None:
                 if (segment := me()) is not None:
@@ -273,7 +277,7 @@ class _Segment:
                 slot.tensors.pop(key, None)
 
 
-@not_compiled  # a backward inside a compiled function would have this compiled, and save other tensors
+@not_compiled  # a backward inside a compiled function would compile this and save different tensors
 def _run_eagerly(segment: _Segment, args: list) -> None:
     with segment.global_state.restored(), segment.context:
         segment.fn(*args, **segment.kwargs)
@@ -286,16 +290,16 @@ class _Recomputation:
     """
 
     def __init__(self, segment: _Segment, key: Any) -> None:
-        self.segment = weakref.ref(segment)  # a graph that `fn` stows away must not keep it
+        self.segment = weakref.ref(segment)  # a graph that `fn` stores must not keep it
         self.key, self.count, self.inside_forward = key, 0, False
         self.different: list[tuple[int, tuple, tuple]] = []
 
     def pack(self, x: Tensor) -> Tensor:
         segment, index = self.segment(), self.count
-        assert segment is not None  # it runs this
+        assert segment is not None  # the segment is running this
         last = len(segment.slots) - 1
         if segment.early_stop and index > last:
-            raise _Stop  # again: `fn` caught the first one
+            raise _Stop  # again, because `fn` caught the first one
         x = x.detach() if x.requires_grad else x
         self.count += 1
         if index <= last:
@@ -319,7 +323,7 @@ class _Recomputation:
 
     def check(self) -> None:
         segment = self.segment()
-        assert segment is not None  # it calls this
+        assert segment is not None  # the segment is calling this
         if self.inside_forward:
             return
         if self.count != len(segment.slots):

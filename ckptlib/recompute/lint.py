@@ -58,21 +58,24 @@ class Lint(ShownAsTable):
 def lint(model: nn.Module | None = None, step: Callable[[], object] | None = None) -> Lint:
     """Look for the twelve pitfalls in a model's source and, if there is a `step`, in one training step of it.
 
-    step  runs forward and backward once, without arguments. It is run for real: weights, gradients and buffers change.
-          Where a second run saves other values than the first (3), backward ends there, in an error, and the gradients
-          are not complete.
+    step  a function without arguments that runs forward and backward once. It really runs, so weights, gradients and
+          buffers change. If a second run saves values that differ from the first (3), backward stops there with an
+          error, and the gradients are incomplete.
 
-    From the source of the model's classes: 1, 2, 4, 6, 8, 9, 11 and 12, where they are written out in a call of
-    checkpoint: a hint, because whether the code runs is not known; a run that came to a checkpoint, and to its end,
-    replaces all hints but 8 and 9. From the run, for certain: 1 to 8 and 10 to 12; 9 where a policy saved nothing at
-    all. Only a run that ends in an error shows 7 and 8. Without a model a run cannot see 5 or whether autocast was
-    restored, and knows BatchNorm by its call of F.batch_norm: one that calls torch.batch_norm is taken for 3. A
-    checkpoint written by hand is seen by what its modules do: 4, 5, 12.
+    The source of the model's classes gives hints about 1, 2, 4, 6, 8, 9, 11 and 12, if they are visible in a call of
+    checkpoint. These are hints, because the code may never run. A run that reaches a checkpoint and ends without an
+    error replaces all of these hints except 8 and 9.
+    A run finds 1 to 8 and 10 to 12 for certain, and 9 if a policy saved nothing at all. 7 and 8 are only found if the
+    run ends in their error. Without a model, a run cannot find 5 and cannot tell whether autocast was restored. It then
+    recognizes BatchNorm by its call of F.batch_norm, so a module that calls torch.batch_norm is reported as 3. In a
+    checkpoint written by hand, 4, 5 and 12 are found, because its modules run again.
     """
     if model is None and step is None:
         raise CkptError("lint needs a model, a step to run, or both")
     if model is not None and not isinstance(model, nn.Module):
-        raise CkptError(f"model is {type(model).__name__}, expected an nn.Module: for a step alone, lint(step=...)")
+        raise CkptError(
+            f"model is {type(model).__name__}, expected an nn.Module. To check only a step, call lint(step=...)"
+        )
     findings = [*from_source(model)] if model is not None else []
     error = None
     if step is not None:
@@ -130,9 +133,9 @@ def _of_functions(recorded: CheckpointCalls) -> Iterator[Finding]:
     for name, times in recorded.updates.items():
         yield Finding(Pitfall.BATCHNORM_TWICE, f"F.{name}", f"updated its running statistics {times} times again")
     if recorded.undrawn:
-        why = "its noise was never drawn, and the gradient is wrong. Say early_stop=False"
+        why = "its noise was never drawn, and the gradient is wrong. Pass early_stop=False"
         yield Finding(
-            Pitfall.OTHER_VALUES, "F.rrelu", f"the second run stopped inside it, {recorded.undrawn} times: {why}"
+            Pitfall.OTHER_VALUES, "F.rrelu", f"the second run stopped inside it {recorded.undrawn} times, so {why}"
         )
 
 
@@ -143,7 +146,7 @@ def _of_call(call: CheckpointCall) -> Iterator[Finding]:
     if masked:
         yield Finding(Pitfall.OTHER_MASK, call.name, "draws random numbers under preserve_rng_state=False")
     if call.second_differs and not masked:
-        yield Finding(Pitfall.OTHER_VALUES, call.name, "the second run's outputs are not the first's")
+        yield Finding(Pitfall.OTHER_VALUES, call.name, "the second run's outputs differ from the first run's")
     if call.policy and not call.policy.keys() & SAVES:
         yield Finding(
             Pitfall.POLICY_NEVER_MATCHES,
@@ -151,7 +154,11 @@ def _of_call(call: CheckpointCall) -> Iterator[Finding]:
             f"the policy was asked {call.policy.total()} times and saved nothing",
         )
     if call.policy.keys() & OFFLOADS:
-        yield Finding(Pitfall.POLICY_WRONG_AMOUNT, call.name, "outside torch.compile, CPU_OFFLOAD means recompute")
+        yield Finding(
+            Pitfall.POLICY_WRONG_AMOUNT,
+            call.name,
+            "outside torch.compile, the answer CPU_OFFLOAD means that the op is recomputed",
+        )
     if call.policy and call.policy.keys() <= SAVES:
         yield Finding(
             Pitfall.POLICY_WRONG_AMOUNT,
@@ -166,12 +173,14 @@ def _of_call(call: CheckpointCall) -> Iterator[Finding]:
         )
     if call.compiled:
         yield Finding(
-            Pitfall.AUTOCAST_OR_COMPILE, call.name, "a compiled module inside: its second run may take another graph"
+            Pitfall.AUTOCAST_OR_COMPILE,
+            call.name,
+            "it contains a compiled module, whose second run may use a different graph",
         )
 
 
 def _of_chains(calls: list[CheckpointCall]) -> Iterator[Finding]:
-    """checkpoint_sequential, whose last segment takes what is left over and is not checkpointed."""
+    """Finds calls of checkpoint_sequential whose last segment, which is not checkpointed, is the longest."""
     chains = [call.chain for call in calls if call.chain]
     if chains:
         (start, end, layers), last = chains[-1], chains[-1][1]
@@ -191,16 +200,18 @@ def _of_modules(watched: Watch, calls: list[CheckpointCall], modules: dict, hook
             )
         if row.recompute and module in hooked:
             yield Finding(
-                Pitfall.HOOKS_AGAIN, row.module, f"its hooks: {row.recompute} times again, {row.cut} of them cut short"
+                Pitfall.HOOKS_AGAIN,
+                row.module,
+                f"its hooks ran {row.recompute} times again, {row.cut} of them cut short",
             )
     outermost = sum(call.outermost for call in calls)
     if outermost == 1 and watched.recomputed > watched.saved:
-        found = f"one checkpoint: {watched.recomputed:,} B come back at once, {watched.saved:,} B were saved beside it"
+        found = f"it recomputes {watched.recomputed:,} B at once; only {watched.saved:,} B are saved outside it"
         yield Finding(Pitfall.NO_MEMORY_SAVED, next(call.name for call in calls if call.outermost), found)
 
 
 class _Autocast:
-    """Was autocast, for every module that ran again, as it was the first time?"""
+    """Did every module that ran again have the autocast settings of its first run?"""
 
     def __init__(self) -> None:
         self.first: dict[str, tuple] = {}
@@ -214,7 +225,11 @@ class _Autocast:
                     self.first[name] = now
                 elif name in self.first and now != self.first[name]:
                     self.findings.append(
-                        Finding(Pitfall.AUTOCAST_OR_COMPILE, name, f"autocast was {self.first[name]}, and {now} again")
+                        Finding(
+                            Pitfall.AUTOCAST_OR_COMPILE,
+                            name,
+                            f"autocast was {self.first[name]} first, and {now} in the second run",
+                        )
                     )
 
             return entered

@@ -95,7 +95,7 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
             model, step = _built(model)
             recorder.settle()
         device = _check(model, step)
-        assert isinstance(model, nn.Module)  # `_check` has seen to it
+        assert isinstance(model, nn.Module)  # `_check` has made sure of this
         recorder.adopt(model)  # also modules that the step never calls
         result = step()
         recorder.close()  # before `result` is freed, because its caller would have kept it

@@ -34,7 +34,7 @@ SIMULATED = "sim:cuda"
 
 @dataclass(repr=False)
 class Measurement(ShownAsTable):
-    """What one call needed. All sizes in bytes; on a GPU, real or simulated, they are the allocator's block sizes."""
+    """What one call needed. Sizes are in bytes: on a GPU, real or simulated, of the allocator's blocks."""
 
     device: str
     timeline: Timeline
@@ -58,7 +58,7 @@ class Measurement(ShownAsTable):
 
     @cached_property
     def at_peak(self) -> list[Change]:
-        """The allocations in force at the peak, largest first."""
+        """The allocations that are in use at the peak, largest first."""
         return sorted(self.timeline.alive(self.timeline.peak_moment), key=lambda change: -change.nbytes)
 
     @property
@@ -78,8 +78,8 @@ class Measurement(ShownAsTable):
             return self.recorded
         if self.allocator is None:
             raise CkptError(
-                f"a snapshot is the record of CUDA's allocator, and there was none on {self.device!r}: measure with "
-                f"device={SIMULATED!r}, 'phantom:a100' or 'cuda'"
+                f"a snapshot is the record of CUDA's allocator, but {self.device!r} does not have that allocator. "
+                f"Measure with device={SIMULATED!r}, 'phantom:a100' or 'cuda'"
             )
         return snapshots.of_simulation(self.allocator, self.timeline, self.trace)
 
@@ -94,8 +94,8 @@ class Measurement(ShownAsTable):
         notes = [f"{op}: {why}" for op, why in self.unknowns.items()]
         if self.counted:
             notes.append(
-                f"The rows about the peak are of tensors alone, at their own peak of {self.timeline.peak:,} B. All "
-                "else is workspaces, rounding and memory inside kernels"
+                f"The rows about the peak show only tensors, at their own peak of {self.timeline.peak:,} B. "
+                "Everything else is workspaces, rounding and memory inside kernels"
             )
         for h in self.hidden or ():
             notes.append(f"{h.op} allocated {h.nbytes:,} B of hidden memory inside its kernel")
@@ -115,39 +115,40 @@ def measure(
 ) -> Measurement:
     """Run `fn` once and report what memory it needed.
 
-    device    "cpu": the bytes of the tensors themselves, also of those on "meta"; "sim:cuda": what CUDA's allocator
+    device    "cpu": the bytes of the tensors themselves, including those on "meta"; "sim:cuda": what CUDA's allocator
               would have counted for them on `gpu`; "cuda" or another accelerator: what its allocator really counted;
               "phantom:a100" or another card: what PyTorch's own CUDA code counts where there is no GPU, in a process
               of its own, for which torch's CUDA build must be installed and `fn` must be importable.
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
     builds    `fn` is the set-up. It returns the step, or (model, inputs), (model, inputs, loss) or (model, inputs,
-              loss, optimizer). What it leaves alive was there before, and only the step counts.
-    hidden    on the CPU, also list the hidden memory of kernels, which no tensor shows: only the profiler sees it.
-    gpu       on "sim:cuda": which GPU, by default an A100. `rules` are the constants of its allocator, by default
-              CUDA's own. `capacity` is its memory in bytes, and running out of it raises OutOfMemory.
+              loss, optimizer). Tensors that it leaves alive existed before the step, and only the step is measured.
+    hidden    on the CPU, also list the hidden memory of kernels. No tensor shows it, but the profiler does.
+    gpu       on "sim:cuda", the GPU to simulate, by default an A100. `rules` are the constants of its allocator, by
+              default CUDA's own. `capacity` is its memory in bytes, and running out of it raises OutOfMemory.
 
-    Tensors that exist already when `fn` starts count from the start, as soon as the run touches them. The same goes for
-    tensors that no op makes, as in torch.load or a DataLoader's workers. On "sim:cuda" the dropout inside attention
-    is not drawn. A double backward is predicted for a new process: CUDA's thread for backward numbers the nodes that it
-    makes by itself, so what a process ran before may change their order, and the peak. For the backward of cumprod,
-    some functions of torch.linalg, and on other devices prod, torch has a shorter formula that it does not use while it
-    is traced, so their peak comes out 2 to 3 times too high, and far more for cumprod with create_graph=True. A fake
-    run on the CPU cannot know the workspace of an LSTM, which is most of its memory. It warns about it, and
-    lists it in `unknowns`.
+    A tensor that exists before `fn` starts is counted from the start, if the run uses it. The same holds for tensors
+    that are created without an op, as in torch.load or a DataLoader's workers. On "sim:cuda" the dropout inside
+    attention is not applied. A double backward is predicted for a new process. CUDA's thread for the backward pass
+    numbers its own nodes, so an earlier run in the same process may change their order, and with it the peak. For the
+    backward of cumprod and of some functions of torch.linalg (and of prod, on devices other than the CPU), torch has a
+    shorter formula that it does not use while it is traced. Their peak therefore comes out 2 to 3 times too high, and
+    even higher for cumprod with create_graph=True. A fake run on the CPU cannot determine the workspace of an LSTM,
+    which is most of its memory. It warns about this, and lists it in `unknowns`.
     """
     if not callable(fn):
         raise CkptError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
     if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
-        raise CkptError(f"{fn.__name__} makes a generator or a coroutine when called: measure a function that runs")
+        made = "returns a generator or a coroutine when called"
+        raise CkptError(f"{fn.__name__} {made}. Pass a function that does its work when it is called")
     device = str(device)
     if hidden and (device != "cpu" or fake):
-        raise CkptError("hidden=True asks the CPU's own allocator: it needs device='cpu' and real tensors")
+        raise CkptError("hidden=True reads the CPU allocator's record, so it needs device='cpu' and real tensors")
     simulation = {"gpu": gpu, "rules": rules, "capacity": capacity}
     if device != SIMULATED and any(option is not None for option in simulation.values()):
         names = " and ".join(name for name, option in simulation.items() if option is not None)
         raise CkptError(
-            f"got {names}, for a simulated GPU, but device is {device!r}, where memory is counted as it is: was "
-            f"device={SIMULATED!r} left out?"
+            f"got {names}, which only a simulated GPU uses, but device is {device!r}. "
+            f"Was device={SIMULATED!r} left out?"
         )
     if device == "cpu":
         return _on_cpu(_Run(fn, fake, builds), hidden)
@@ -158,7 +159,7 @@ def measure(
         return phantom.call(phantom.card_of(device), measure, fn, device, fake=fake, builds=builds)
     (phantom if phantom.is_phantom(device) else real).require(device)  # says clearly if there is no such device here
     if fake:
-        raise CkptError(f"fake tensors take no memory on {device!r}: measure them with device='sim:cuda' or 'cpu'")
+        raise CkptError(f"fake tensors take no memory on {device!r}. Measure them with device='sim:cuda' or 'cpu'")
     return _on_gpu(_Run(fn, fake, builds), device)
 
 
@@ -174,7 +175,7 @@ class _Run(NamedTuple):
         on_end: Callable[[], None] = lambda: None,
         **options: object,
     ) -> Trace:
-        # On an accelerator, new tensors of the step are made there, unless it says where it wants them.
+        # On an accelerator, the step's new tensors are made there, unless the step names another device.
         with recording(self.fake, **options) as recorder, real.new_tensors_on(device) if device else nullcontext():
             step = self.fn
             if self.builds:
@@ -187,7 +188,7 @@ class _Run(NamedTuple):
                 recorder.settle()
             on_step()
             result = step()
-            recorder.close()  # before `result` dies: its caller would have kept it
+            recorder.close()  # before `result` is freed, because its caller would have kept it
             on_end()
             del result
         return recorder.trace
@@ -213,7 +214,7 @@ def _simulated(run: _Run, gpu: Gpu, rules: AllocatorRules, capacity: int | None)
 
 
 def _on_gpu(run: _Run, device: str) -> Measurement:
-    """Measure on an accelerator, real or phantom. What the run builds on the CPU is moved there before its step."""
+    """Measure on an accelerator, real or phantom. Whatever the run builds on the CPU is moved there before its step."""
     there = torch.device("cuda" if phantom.is_phantom(device) else device)
     with phantom.explained() as used_before, real.counting(there) as counted:
         trace = run.trace(
