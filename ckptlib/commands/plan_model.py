@@ -109,9 +109,9 @@ def _stage_rows(whole: WholeStep, schedule: Schedule) -> Iterator[tuple]:
 def _what_to_call(calls: Calls, may_add: int) -> list[str]:
     lines = [f"Call: {brackets(calls)}"]
     if not all(isinstance(call, int) for call in calls):
-        lines.append("[ ] is one torch.utils.checkpoint.checkpoint around everything inside it.")
+        lines.append("[ ] is one torch.utils.checkpoint.checkpoint around everything in the brackets.")
     if may_add:
-        lines.append(f"It holds its input until its backward is done: {may_add:,} bytes more, if the peak is then.")
+        lines.append(f"It holds its input until its backward is done. A peak at that time is {may_add:,} bytes higher.")
     return lines
 
 
