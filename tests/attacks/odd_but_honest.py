@@ -241,3 +241,66 @@ class Seen(TorchDispatchMode):
 
 
 Seen().__enter__()
+
+# %% saved-tensor hooks forbidden and never allowed again
+forbidden = torch.autograd.graph.disable_saved_tensors_hooks("not here")
+forbidden.__enter__()
+
+# %% mutation of saved tensors allowed, entered and never left
+allowed = torch.autograd.graph.allow_mutation_on_saved_tensors()
+allowed.__enter__()
+
+# %% a profiler that is never stopped
+running = torch.autograd.profiler.profile(record_shapes=True)
+running.__enter__()
+
+# %% hooks on every module there is
+torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: None)
+torch.nn.modules.module.register_module_full_backward_hook(lambda module, grad_in, grad_out: None)
+
+# %% deterministic algorithms, and more threads than processors
+torch.use_deterministic_algorithms(True)
+torch.set_num_threads(8)
+torch.set_flush_denormal(True)
+
+# %% a dual level, anomaly detection and inference entered and never left
+torch.autograd.forward_ad.enter_dual_level()
+for mode in (torch.autograd.set_detect_anomaly(True), torch.inference_mode(), torch.autograd.set_multithreading_enabled(False)):
+    mode.__enter__()
+
+# %% an encoder for numbers of numpy, as found on the web
+import json
+
+json.JSONEncoder.default = lambda self, thing: thing.tolist() if hasattr(thing, "tolist") else str(thing)
+json._default_encoder = json.JSONEncoder(indent=2, sort_keys=False, default=str)
+
+# %% everything is printed in another way
+import builtins
+import sys
+
+torch.set_printoptions(profile="full")
+torch.Tensor.__repr__ = lambda self, **named: f"tensor {tuple(self.shape)}"
+builtins.print = lambda *args, real=print, **named: real("»", *args, **named)
+sys.set_int_max_str_digits(640)
+sys.displayhook = lambda value: None
+
+# %% an audit hook and an import hook that only count
+import builtins
+import sys
+
+counts = {}
+sys.addaudithook(lambda event, args: counts.update({event: counts.get(event, 0) + 1}))
+builtins.__import__ = lambda *args, real=builtins.__import__, **named: real(*args, **named)
+
+# %% checkpoints that talk
+import torch.utils.checkpoint
+
+torch.utils.checkpoint.set_checkpoint_debug_enabled(True).__enter__()
+torch.utils.checkpoint.set_checkpoint_early_stop(False).__enter__()
+
+# %% gc off, and a switch interval of a second
+import gc
+import sys
+
+gc.disable()
+sys.setswitchinterval(1)
