@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # public name -> the module that defines it
 _HOME = {
+    "apply": "planning.apply",
     "CachingAllocator": "cuda.allocator",
     "checkpoint": "recompute.checkpoint",
     "CheckpointFunction": "recompute.checkpoint",
@@ -43,6 +44,7 @@ _HOME = {
     "store_all": "planning.known_schedules",
     "Tape": "autodiff.tape",
     "trace": "tracing.allocation_recorder",
+    "unapply": "planning.apply",
     "watch": "remember.hooks",
 }
 # public name -> the module or package that it stands for

@@ -100,6 +100,7 @@ def plan(parser: argparse.ArgumentParser) -> CommandFunction:
     parser.add_argument("--chain", metavar="FILE.json", help="a chain's costs, instead of a model")
     parser.add_argument("--budget", type=_bytes, metavar="BYTES", help="bytes, or a size such as 20GiB or 500MB")
     _add_device(parser)
+    parser.add_argument("--write", metavar="FILE.json", help="also write the plan, for ck.apply(model, FILE)")
     parser.add_argument("--plot", metavar="FILE.svg", help="also draw the schedule, or the plans to choose from")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
 

@@ -86,6 +86,7 @@ def as_json(result: Measurement) -> dict:
         "at_peak_by_module": result.by_module,
         "marks": [mark._asdict() for mark in result.marks],
         "unknown": result.unknowns,
+        "notes": result.notes,
     }
 
 

@@ -25,6 +25,8 @@ def plan_command(args: argparse.Namespace) -> tuple[str, int]:
         raise CkptError("plan needs a model of yours, as package.module:function, or --chain FILE.json, and not both")
     if args.budget is not None and args.budget < 0:
         raise CkptError(f"the budget is {args.budget}, expected a number of bytes, 0 or more")
+    if args.write and (args.budget is None or args.chain is not None):
+        raise CkptError("--write needs --budget BYTES and a model of yours, because one plan of a model is written")
     if args.chain is None:
         from .plan_model import plan_model  # which needs torch, as a file of costs does not
 

@@ -9,6 +9,7 @@ from itertools import groupby
 
 import torch
 
+from ..planning.apply import write_plan
 from ..planning.budget_search import NoPlanFits, WholeStep
 from ..planning.nested_checkpoints import Calls, brackets, nested_calls
 from ..planning.plan import Plan, plan
@@ -42,7 +43,12 @@ def plan_model(args: argparse.Namespace) -> tuple[str, int]:
 
         save_plot(lambda: figures.schedule(found.schedule, found.costs, found.whole.unit), args.plot)
     answer = as_json(found, same)
-    return (json.dumps(answer, indent=2) if args.json else as_text(found, answer)), int(same is False)
+    text = json.dumps(answer, indent=2) if args.json else as_text(found, answer)
+    if args.write:
+        write_plan(found, args.write)
+        if not args.json:
+            text += f"\n\nWritten: {args.write}. In your training: ck.apply(model, {args.write!r})"
+    return text, int(same is False)
 
 
 # ---- with a budget --------------------------------------------------------------------------------------------------
@@ -183,4 +189,5 @@ def _offers(found: list[Plan], args: argparse.Namespace) -> str:
 
 
 def _unknown(whole: WholeStep) -> list[str]:
-    return [f"{op}: {why}" for op, why in whole.run().measured.unknowns.items()]
+    measured = whole.run().measured
+    return [*measured.notes, *(f"{op}: {why}" for op, why in measured.unknowns.items())]

@@ -94,8 +94,9 @@ def fits(
         def answers() -> tuple[dict[str, FitQuestion], dict[str, Fit]]:
             asked = {strategy: FitQuestion(steps, nbytes, strategy) for strategy in possible}
             largest = {strategy: question.largest() for strategy, question in asked.items()}
+            own = steps.notes if len(possible) == 1 else ()  # of several answers, the notes are together at the end
             return asked, {
-                s: Fit(shown, nbytes, precision, s, fused, need.batch if need else 0, need, too_much)
+                s: Fit(shown, nbytes, precision, s, fused, need.batch if need else 0, need, too_much, own)
                 for s, (need, too_much) in largest.items()
             }
 
@@ -104,7 +105,11 @@ def fits(
             asked, found = answers()
         reached = {answer.batch for answer in found.values()} - {0} if len(found) > 1 else set()
         compared = sorted({*reached, *batches})
-        return Fits(found, {b: {s: _extra(asked[s], found[s], b) for s in found} for b in compared}, notes)
+        return Fits(
+            found,
+            {b: {s: _extra(asked[s], found[s], b) for s in found} for b in compared},
+            (*notes, *(f"{note}." for note in steps.notes)),
+        )
 
 
 def _name_of(function: Callable) -> str:

@@ -39,6 +39,7 @@ class Fit(ShownAsTable):
     batch: int  # 0 means that not even one sequence fits
     need: Need | None
     too_much: Need
+    notes: tuple[str, ...] = ()  # what is different from the model as it was handed in
 
     @property
     def about(self) -> str:
@@ -58,6 +59,7 @@ class Fit(ShownAsTable):
         notes = [f"Batch {self.too_much.batch} would need {more:,} B ({more / per:,.2f} {unit})."]
         if shown.extra:
             notes.append(f"Recomputing costs {percent(shown.extra)} FLOPs.")
+        notes += self.notes
         return Table(f"{title}recomputed: {self.strategy}", ("what", "bytes", unit), rows, notes)
 
 

@@ -16,6 +16,7 @@ class Steps(ABC):
     """The training step of one model, at any batch. Its subclasses differ in how they learn what the step needs."""
 
     strategies: tuple[str, ...] = STRATEGIES
+    notes: tuple[str, ...] = ()  # what is different from the model as it was handed in
 
     @abstractmethod
     def need(self, batch: int, strategy: str, nbytes: int) -> Need:

@@ -54,7 +54,7 @@ class WholeSteps(Steps):
         self.rewritten_at: dict[int, WholeStep] = {}
         self.rewrites = True
         _refuse_without_batch(build, name)
-        self._run(1).run()  # any mistake in the model shows here
+        self.notes = tuple(self._run(1).run().measured.notes)  # any mistake in the model shows here
 
     def possible(self, strategies: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Without a chain nothing can be recomputed. The answer says so, and contains the rest."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
-from ..remember.user_models import call_of
+from ..remember.user_models import call_of, without_cache
 from ..torch_internals import tree_leaves
 from ..tracing.storages import version
 
@@ -37,7 +37,7 @@ class Chain:
         return self.paths or [str(i) for i in range(len(self.blocks))]
 
 
-class _WithArguments(nn.Module):
+class BlockCall(nn.Module):
     """A block with its other arguments bound, so that it is a function of one tensor."""
 
     def __init__(self, block: Callable[..., Tensor], args: tuple, kwargs: dict):
@@ -52,7 +52,7 @@ def with_arguments(
     blocks: Sequence[Callable[..., Tensor]], besides: Sequence[Arguments]
 ) -> list[Callable[[Tensor], Tensor]]:
     pairs = zip(blocks, besides or [((), {})] * len(blocks), strict=True)
-    return [_WithArguments(block, *more) if any(more) else block for block, more in pairs]
+    return [BlockCall(block, *more) if any(more) else block for block, more in pairs]
 
 
 def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
@@ -76,7 +76,8 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
         raise CkptError(f"got a {type(model).__name__}, expected nn.Sequential, a list of stages, or a model of blocks")
     if not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
         raise CkptError(f"x is a {type(inputs).__name__}, but the model's input must be a tensor, or contain one")
-    calls = _watch(model, args, kwargs)
+    with without_cache(model):
+        calls = _watch(model, args, kwargs)
     rows = [(row, _parameters(row)) for row in _rows(calls) if len(row) > 1]
     if not rows:
         raise CkptError(_why_there_is_none(model, calls))

@@ -87,9 +87,11 @@ class WholeStep:
         """Measure the step, run by the schedule or, without one, as the model runs it."""
         if schedule not in self.seen:
             chain = self.chain if schedule else None  # found in a separate run before the measured one
+            notes: list[str] = []
 
             def setup() -> Callable[[], None]:
                 training = self.build()
+                notes[:] = training.notes
                 run = apply_schedule(training.model, chain, schedule) if chain and schedule else None
                 passes, update = training.passes(run), self.update(training)
 
@@ -101,6 +103,7 @@ class WholeStep:
 
             gpu, rules = (self.gpu, self.rules) if self.device == SIMULATED else (None, None)
             measured = measure(setup, self.device, fake=self.fake, builds=True, gpu=gpu, rules=rules)
+            measured.notes += notes
             self.seen[schedule] = Found(schedule, measured)
             self.tick()
         return self.seen[schedule]

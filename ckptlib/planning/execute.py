@@ -14,7 +14,7 @@ from ..errors import CkptError
 from ..recompute.rng_and_autocast import GlobalState, rng_states
 from ..torch_internals import FakeTensor, current_graph_task, without_python_dispatch
 from ..tracing.storages import check_unchanged, plain_parts, tensors_in, version
-from .block_detection import _WithArguments
+from .block_detection import BlockCall
 from .schedule import BACKWARD, FORWARDS, RESTORE, SAVE_ALL, SAVE_INPUT, Action, Schedule
 
 
@@ -221,7 +221,7 @@ class _Before:
     def __init__(self, layer: Any, x: Tensor):
         self.global_state = GlobalState(True, [x])
         self.besides = [
-            _Saved(t) for t in tensors_in([layer.args, layer.kwargs] if isinstance(layer, _WithArguments) else [])
+            _Saved(t) for t in tensors_in([layer.args, layer.kwargs] if isinstance(layer, BlockCall) else [])
         ]
         modules = layer.modules() if isinstance(layer, nn.Module) else ()
         self.buffers = [

@@ -19,7 +19,7 @@ from ..cuda.op_choice.host_tensors import mark_host, step_counters
 from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..remember.measurement import SIMULATED
-from ..remember.user_models import Training, as_module, build, call_of, own_loss, training_of
+from ..remember.user_models import Training, as_module, build, call_of, own_loss, refuse_compiled, training_of
 from ..torch_internals import without_dispatch_modes
 from ..tracing.storages import tensors_in
 from .budget_search import WholeStep
@@ -132,7 +132,9 @@ def _own(model: Any, inputs: Any) -> nn.Module:
         )
     if inputs is None:
         raise CkptError("plan needs the inputs that the model is called with: plan(model, inputs, budget)")
-    return as_module(model)
+    found = as_module(model)
+    refuse_compiled(found)
+    return found
 
 
 def _own_loss_or_sum(out: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -11,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
-from ..torch_internals import name_of
+from ..remember.user_models import without_cache
+from ..torch_internals import name_of, not_compiled
 from ..tracing.storages import version
-from .block_detection import Chain, with_arguments
+from .block_detection import BlockCall, Chain
 from .execute import ChainRun, execute
 from .schedule import Schedule
 
@@ -22,6 +24,7 @@ _LIKELY = (
     "blocks, at random or for some inputs (layer drop, early exit), or run some of them under no_grad?"
 )
 _CALL = name_of("compiled_call")  # nn.Module's place for what runs when it is called: module.compile() sets it
+_CALL_WITH_HOOKS = name_of("module_call")
 
 
 def apply_schedule(model: nn.Module, chain: Chain, schedule: Schedule) -> ScheduledModel:
@@ -52,43 +55,60 @@ class ScheduledModel(nn.Module):
         if not self.paths:
             return execute(self.schedule, self._blocks, *args, **kwargs)
         blocks = cast(tuple[nn.Module, ...], self._blocks)  # which were found in a model, by their paths
-        row = _CalledBlocks(self.schedule, blocks, self.paths)
-        with row.takes_the_calls():
+        row = BlocksInTurn(self.schedule, blocks, self.paths)
+        with without_cache(self.model), row.takes_the_calls():
             out = self.model(*args, **kwargs)
         row.check_complete()
         return out
 
 
-class _CalledBlocks:
-    """The blocks during one forward of the model. Each call of a block advances the run through the schedule."""
+class BlocksInTurn:
+    """Takes the calls of the blocks, each of which advances the run through the schedule.
 
-    def __init__(self, schedule: Schedule, blocks: Sequence[nn.Module], paths: Sequence[str]):
-        self.run, self.blocks, self.paths = ChainRun(schedule), blocks, paths
+    It serves one forward of the model or, if it `begins_again`, one after the other: each call of the first block
+    starts a new run. An earlier run lives as long as its graph.
+    """
+
+    def __init__(
+        self, schedule: Schedule, blocks: Sequence[nn.Module], paths: Sequence[str], begins_again: bool = False
+    ):
+        self.schedule, self.blocks, self.paths, self.begins_again = schedule, blocks, paths, begins_again
+        self.run: ChainRun | None = ChainRun(schedule)
         self.own_calls = [block.__dict__.get(_CALL) for block in blocks]
         self.called = 0
         self.last: tuple[Tensor, int] | None = None  # what the last block returned, and its version then
 
+    def install(self) -> None:
+        for i, block in enumerate(self.blocks):
+            divert(block, partial(self._take, i))
+
+    def remove(self) -> None:
+        for block, own_call in zip(self.blocks, self.own_calls, strict=True):
+            divert(block, own_call)
+
     @contextmanager
     def takes_the_calls(self) -> Iterator[None]:
         try:
-            for i, block in enumerate(self.blocks):
-                _divert(block, partial(self._take, i))
+            self.install()
             yield
         finally:
-            for block, own_call in zip(self.blocks, self.own_calls, strict=True):
-                _divert(block, own_call)
+            self.remove()
 
     def _take(self, i: int, x: Tensor, /, *args: Any, **kwargs: Any) -> Tensor:
         """Called in place of block i when the model calls it."""
-        block = self.blocks[i]
-        _divert(block, self.own_calls[i])
-        (stage,) = with_arguments([block], [(args, kwargs)])
-        y = self._advance(i, stage, x) if torch.is_grad_enabled() else stage(x)  # no backward, no schedule
-        _divert(block, partial(self._take, i))
-        return y
+        if torch.compiler.is_compiling():  # the compiler cannot follow a schedule, and apply.py has seen to that
+            return (self.own_calls[i] or getattr(self.blocks[i], _CALL_WITH_HOOKS))(x, *args, **kwargs)
+        stage = _OwnCall(self.blocks[i], args, kwargs, self.own_calls[i])
+        if not torch.is_grad_enabled():  # no backward, no schedule
+            return stage(x)
+        # Uncompiled, if there is a compiler. Otherwise not_compiled would import it.
+        advance = _advance_uncompiled if "torch._dynamo" in sys.modules else BlocksInTurn._advance
+        return advance(self, i, stage, x)
 
     def _advance(self, i: int, stage: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        if i != self.called:
+        if i == 0 and self.begins_again:
+            self.run, self.called, self.last = ChainRun(self.schedule), 0, None
+        if i != self.called or self.run is None:
             due = self.paths[self.called] if self.called < len(self.paths) else "no further block"
             raise CkptError(f"{self.paths[i]} was called where {due} was due. {_LIKELY}")
         if i and (self.last is None or x is not self.last[0] or version(x) != self.last[1]):
@@ -96,6 +116,8 @@ class _CalledBlocks:
         y = self.run.advance(stage, x)
         self.called += 1
         self.last = (y, version(y)) if self.called < len(self.blocks) else None
+        if self.last is None:
+            self.run = None  # from here on, the graph alone holds what the run has saved
         return y
 
     def check_complete(self) -> None:
@@ -104,7 +126,30 @@ class _CalledBlocks:
             raise CkptError(f"{missed} was not called, although the block before it, {last}, was. {_LIKELY}")
 
 
-def _divert(block: nn.Module, call: Callable | None) -> None:
+_advance_uncompiled = not_compiled(BlocksInTurn._advance)
+
+
+class _OwnCall(BlockCall):
+    """A block with its other arguments, as a function of one tensor. It calls the block itself, hooks and all, also
+    while calls of the block are diverted."""
+
+    def __init__(self, block: nn.Module, args: tuple, kwargs: dict, own_call: Callable | None):
+        super().__init__(block, args, kwargs)
+        self.own_call = own_call
+
+    def __call__(
+        self, x: Tensor
+    ) -> Tensor:  # not a module's call, because a trace would take it for a model of its own
+        block = cast(nn.Module, self.block)
+        diverted = block.__dict__.get(_CALL)
+        divert(block, self.own_call)
+        try:
+            return block(x, *self.args, **self.kwargs)
+        finally:
+            divert(block, diverted)
+
+
+def divert(block: nn.Module, call: Callable | None) -> None:
     """From now on, calls of the block go to `call`, before any hook. None sends them to the block itself again."""
     if call is None:
         block.__dict__.pop(_CALL, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -14,7 +14,7 @@ from ..tracing.allocation_recorder import recording
 from ..tracing.categories import only_device
 from ..tracing.events import Storage, Trace
 from ..units import mib
-from .user_models import handed_in
+from .user_models import handed_in, refuse_compiled
 
 COLUMNS = ("parameter", "buffer", "gradient", "optimizer state", "input", "activation", "temporary")
 OUTSIDE = "(outside)"  # loss, input and everything else that no module of the model made
@@ -38,6 +38,7 @@ class Ledger(ShownAsTable):
     model: str  # the name of the model's class, which is also its row for what it owns itself
     modules: dict[str, dict[str, int]]  # path -> column -> bytes, without submodules
     peak: int
+    notes: list[str] = field(default_factory=list)  # what is different from the model as it was handed in
 
     @property
     def by_category(self) -> dict[str, int]:
@@ -64,7 +65,7 @@ class Ledger(ShownAsTable):
         rows = [*self.rows(depth), LedgerRow("total", self.by_category)]
         cells = [(row.module, *row.nbytes.values(), row.total) for row in rows]
         note = f"Each column at its largest. At one time, at most {self.peak:,} B ({mib(self.peak)} MiB) were in use."
-        return Table(f"memory of {self.model}, bytes", ("module", *COLUMNS, "total"), cells, [note])
+        return Table(f"memory of {self.model}, bytes", ("module", *COLUMNS, "total"), cells, [note, *self.notes])
 
 
 def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *, fake: bool = False) -> Ledger:
@@ -88,11 +89,15 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
     """
     if step is None and isinstance(model, nn.Module):
         raise CkptError("ledger needs the step to run: ledger(model, step), or ledger(build) with a build() of both")
+    if step is not None:
+        refuse_compiled(model)
+        refuse_compiled(step)
     if fake and step is not None:
         raise CkptError("fake=True needs a fake model: use ledger(build, fake=True), with a build() of model and step")
+    notes: list[str] = []
     with recording(fake) as recorder:
         if step is None:
-            model, step = _built(model)
+            model, step, notes = _built(model)
             recorder.settle()
         device = _check(model, step)
         assert isinstance(model, nn.Module)  # `_check` has made sure of this
@@ -100,16 +105,18 @@ def ledger(model: nn.Module | Callable, step: Callable[[], Any] | None = None, *
         result = step()
         recorder.close()  # before `result` is freed, because its caller would have kept it
         del result
-    return _account(recorder.trace, model, device)
+    account = _account(recorder.trace, model, device)
+    account.notes = notes
+    return account
 
 
-def _built(build: Any) -> tuple[nn.Module, Callable[[], object]]:
+def _built(build: Any) -> tuple[nn.Module, Callable[[], object], list[str]]:
     if not callable(build):
         raise CkptError(f"ledger needs ledger(model, step) or ledger(build), but got {type(build).__name__}")
     step = handed_in(build(), "build()")
     if step.model is None:
         raise CkptError("build() returned only a step, but a ledger describes a model. Return (model, step)")
-    return step.model, step.run
+    return step.model, step.run, step.notes
 
 
 def _check(model: Any, step: Any) -> str:

@@ -27,7 +27,7 @@ from ..tracing.events import Trace
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
 from ..tracing.told_device import ToldDevice
 from ..units import mib
-from .user_models import Moved, build, handed_in, is_told
+from .user_models import Moved, build, handed_in, is_told, refuse_compiled
 
 SIMULATED = "sim:cuda"
 
@@ -46,6 +46,7 @@ class Measurement(ShownAsTable):
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what a simulation, or a fake run, cannot know
     counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
     recorded: dict[str, Any] | None = None  # a real CUDA allocator's own record, in PyTorch's format
+    notes: list[str] = field(default_factory=list)  # what is different from the model as it was handed in
 
     @property
     def peak(self) -> int:
@@ -91,7 +92,7 @@ class Measurement(ShownAsTable):
         rows = [("peak", self.peak), ("peak before backward", self.forward_peak)]
         rows += [("reserved", self.reserved)] if self.reserved is not None else []
         rows += [(f"at the peak: {category}", nbytes) for category, nbytes in self.by_category.items()]
-        notes = [f"{op}: {why}" for op, why in self.unknowns.items()]
+        notes = [*self.notes, *(f"{op}: {why}" for op, why in self.unknowns.items())]
         if self.counted:
             notes.append(
                 f"The rows about the peak show only tensors, at their own peak of {self.timeline.peak:,} B. "
@@ -140,6 +141,8 @@ def measure(
     if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
         made = "returns a generator or a coroutine when called"
         raise CkptError(f"{fn.__name__} {made}. Pass a function that does its work when it is called")
+    if not builds:
+        refuse_compiled(fn)
     device = str(device)
     if hidden and (device != "cpu" or fake):
         raise CkptError("hidden=True reads the CPU allocator's record, so it needs device='cpu' and real tensors")
@@ -151,22 +154,23 @@ def measure(
             f"Was device={SIMULATED!r} left out?"
         )
     if device == "cpu":
-        return _on_cpu(_Run(fn, fake, builds), hidden)
+        return _on_cpu(_Run(fn, fake, builds, []), hidden)
     if device == SIMULATED:
         chosen = preset(DEFAULT if gpu is None else gpu)
-        return _simulated(_Run(fn, fake, builds), chosen, rules or CUDA_RULES, capacity)
+        return _simulated(_Run(fn, fake, builds, []), chosen, rules or CUDA_RULES, capacity)
     if phantom.is_phantom(device) and not phantom.running():
         return phantom.call(phantom.card_of(device), measure, fn, device, fake=fake, builds=builds)
     (phantom if phantom.is_phantom(device) else real).require(device)  # says clearly if there is no such device here
     if fake:
         raise CkptError(f"fake tensors take no memory on {device!r}. Measure them with device='sim:cuda' or 'cpu'")
-    return _on_gpu(_Run(fn, fake, builds), device)
+    return _on_gpu(_Run(fn, fake, builds, []), device)
 
 
 class _Run(NamedTuple):
     fn: Callable[[], object]
     fake: bool
     builds: bool
+    notes: list[str]  # filled by `trace`
 
     def trace(
         self,
@@ -183,8 +187,12 @@ class _Run(NamedTuple):
                 told = ToldDevice(recorder.arrived) if is_told(self.fn) else nullcontext()
                 with torch.device("cpu") if device else told:
                     made = build(self.fn, device or "cpu")
-                step = handed_in(Moved(device)(made) if device else made, "fn, with builds=True,").run
-                del made
+                found = handed_in(Moved(device)(made) if device else made, "fn, with builds=True,")
+                step = found.run
+                self.notes.extend(found.notes)
+                if found.model is None:
+                    refuse_compiled(step)
+                del made, found
                 recorder.settle()
             on_step()
             result = step()
@@ -199,7 +207,7 @@ def _on_cpu(run: _Run, hidden: bool) -> Measurement:
         trace = run.trace(around=marked if hidden else None)
     line, marks = of_trace(trace, "cpu", "meta")  # a meta tensor counts as the one it stands for
     found = None if readings is None else reconcile(readings, trace).hidden
-    return Measurement("cpu", line, trace, marks, hidden=found, unknowns=trace.unknowns)
+    return Measurement("cpu", line, trace, marks, hidden=found, unknowns=trace.unknowns, notes=run.notes)
 
 
 def _simulated(run: _Run, gpu: Gpu, rules: AllocatorRules, capacity: int | None) -> Measurement:
@@ -210,7 +218,9 @@ def _simulated(run: _Run, gpu: Gpu, rules: AllocatorRules, capacity: int | None)
     device = f"{SIMULATED} ({gpu.name})"
     trace.unknowns.pop("aten.mkldnn_rnn_layer.default", None)  # the CPU's own
     unknowns = trace.unknowns | sim.unknowns
-    return Measurement(device, sim.timeline, trace, sim.marks, peak_reserved, sim.allocator, unknowns=unknowns)
+    return Measurement(
+        device, sim.timeline, trace, sim.marks, peak_reserved, sim.allocator, unknowns=unknowns, notes=run.notes
+    )
 
 
 def _on_gpu(run: _Run, device: str) -> Measurement:
@@ -234,5 +244,13 @@ def _on_gpu(run: _Run, device: str) -> Measurement:
     unknowns = trace.unknowns | phantom.unknowns(used_before)
     recorded = snapshots.with_frames(counted.recorded, trace, counted.index) if counted.recorded else None
     return Measurement(
-        device, line, trace, marks, counted.reserved, unknowns=unknowns, counted=peaks, recorded=recorded
+        device,
+        line,
+        trace,
+        marks,
+        counted.reserved,
+        unknowns=unknowns,
+        counted=peaks,
+        recorded=recorded,
+        notes=run.notes,
     )

@@ -10,13 +10,16 @@ Every function of the library and every command that asks for a model takes a fu
 
 inputs is a tensor, a tuple of arguments, or a dict of named ones. A function with a parameter called device is told
 where to build. Anything that it builds on the CPU is moved there before the step runs.
+
+Training needs no cache of keys and values, so the models of `transformers` run without theirs. A model that was
+compiled is refused, because torch runs it uncompiled while it is traced: the bytes would be those of another program.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +29,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ..errors import CkptError
+from ..torch_internals import name_of
 
 FORMS = "return (model, inputs) or (model, inputs, loss)"
 Arguments = tuple[tuple, dict[str, Any]]  # the arguments of a call, and the named ones
@@ -40,13 +44,19 @@ class Training:
     loss: Callable[[Any], Tensor] | None = None
     optimizer: Optimizer | None = None
 
+    @property
+    def notes(self) -> list[str]:
+        """What is different from the model as it was handed in."""
+        return _notes(self.model)
+
     def passes(self, run: Callable[..., Any] | None = None) -> Callable[[], Tensor]:
         """Forward and backward, as a function that returns the loss. `run` is called in the place of the model."""
         args, kwargs = call_of(self.inputs)
 
         def forward_and_backward() -> Tensor:
-            loss = self.loss_of((run or self.model)(*args, **kwargs))
-            loss.backward()
+            with without_cache(self.model):
+                loss = self.loss_of((run or self.model)(*args, **kwargs))
+                loss.backward()
             return loss.detach()
 
         return forward_and_backward
@@ -75,6 +85,11 @@ class TrainingStep:
     run: Callable[[], object]
     model: nn.Module | None = None
     training: Training | None = None  # where model and inputs were handed in
+
+    @property
+    def notes(self) -> list[str]:
+        """What is different from the model as it was handed in."""
+        return [] if self.model is None else _notes(self.model)
 
 
 def training_of(made: Any, name: str = "the function") -> Training:
@@ -106,8 +121,9 @@ def handed_in(made: Any, name: str = "the function") -> TrainingStep:
     if not isinstance(made[0], (nn.Module, list)):
         raise CkptError(f"{name} returned {type(made[0]).__name__} for a model, expected an nn.Module: {FORMS}")
     model = as_module(made[0])
+    refuse_compiled(model)
     if len(made) == 2 and callable(made[1]) and not isinstance(made[1], nn.Module):
-        return TrainingStep(_without_arguments(made[1], name), model)
+        return TrainingStep(_uncached(model, _without_arguments(made[1], name)), model)
     loss, optimizer = (*made[2:], None, None)[:2]
     if loss is not None and not callable(loss):
         hint = " Was it called already?" if isinstance(loss, Tensor) else ""
@@ -116,6 +132,90 @@ def handed_in(made: Any, name: str = "the function") -> TrainingStep:
         raise CkptError(f"{name} returned {type(optimizer).__name__} for an optimizer, expected one of torch.optim")
     training = Training(model, made[1], loss, optimizer)
     return TrainingStep(training.step(), model, training)
+
+
+# ---- what is not run as it was handed in ----------------------------------------------------------------------------
+_CALL = name_of("compiled_call")  # where module.compile() puts its program
+
+
+def refuse_compiled(made: Any) -> None:
+    """Raise if torch.compile made this module, a part of it, or this function, or if the function uses one."""
+    found = next((name for name, used in _used_by(made) if is_compiled(used)), None)
+    if found is not None:
+        raise CkptError(
+            f"{found} is compiled by torch.compile, and what a compiled program keeps for backward cannot be seen: "
+            "while it is traced, torch runs the plain program in its place. Hand in the model before it is compiled"
+        )
+
+
+def is_compiled(made: Any) -> bool:
+    """Whether torch.compile returned it, or module.compile() was called. Parts of a module are not looked at."""
+    if isinstance(made, nn.Module):  # the type is known by its module's name, because its import loads the compiler
+        of_torch = type(made).__module__.startswith("torch._dynamo")
+        own_call = made.__dict__.get(_CALL)
+        return of_torch or (own_call is not None and _is_wrapper(own_call))
+    return inspect.isroutine(made) and _is_wrapper(made)
+
+
+def _is_wrapper(function: Any) -> bool:
+    compiled = hasattr(function, "_torchdynamo_orig_callable")
+    return compiled and not getattr(function, "_torchdynamo_disable", False)  # torch.compiler.disable has it as well
+
+
+def _used_by(made: Any) -> Iterator[tuple[str, Any]]:
+    """A module and its parts; or a function, what it closes over and what it finds by a global name."""
+    if isinstance(made, nn.Module):
+        for path, module in made.named_modules():
+            yield f"{path} ({type(module).__name__})" if path else type(module).__name__, module
+        return
+    yield getattr(made, "__name__", "the function"), made
+    if isinstance(made, partial):
+        yield from _used_by(made.func)
+    elif inspect.ismethod(made):
+        yield from _used_by(made.__self__)
+    elif inspect.isfunction(made):
+        names = {name: made.__globals__.get(name) for name in made.__code__.co_names}
+        for name, cell in zip(made.__code__.co_freevars, made.__closure__ or (), strict=True):
+            with suppress(ValueError):  # a name that has no value yet
+                names[name] = cell.cell_contents
+        for name, used in names.items():
+            if isinstance(used, nn.Module):
+                yield from _used_by(used)
+            else:
+                yield name, used
+
+
+@contextmanager
+def without_cache(model: nn.Module | None) -> Iterator[None]:
+    """Run a model of `transformers` without its cache of keys and values, which grows with every call."""
+    configs = [] if model is None else caching(model)
+    for config in configs:
+        config.use_cache = False
+    try:
+        yield
+    finally:
+        for config in configs:
+            config.use_cache = True
+
+
+def caching(model: nn.Module) -> list[Any]:
+    """The configs in the model by which its parts return a cache, unless they are called otherwise."""
+    found = (module.__dict__.get("config") for module in model.modules())
+    return list({id(config): config for config in found if getattr(config, "use_cache", None) is True}.values())
+
+
+def _notes(model: nn.Module) -> list[str]:
+    if not caching(model):
+        return []
+    return ["use_cache, which is on in the model's config, was off during the run, because training needs no cache"]
+
+
+def _uncached(model: nn.Module, step: Callable[[], object]) -> Callable[[], object]:
+    def run() -> object:
+        with without_cache(model):
+            return step()
+
+    return run
 
 
 def build(function: Callable[..., Any], device: torch.device | str = "cpu") -> Any:

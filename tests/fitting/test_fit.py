@@ -376,6 +376,7 @@ def test_the_command():
     assert text.startswith("largest batch")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system limits a process's own memory by RLIMIT_DATA")
 def test_a_model_of_ones_own_is_never_built_for_real(tmp_path):
     """Its first layer alone is eight times as large as what the process may still allocate."""

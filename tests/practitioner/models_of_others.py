@@ -19,8 +19,14 @@ def gpt2(batch=2, layers=3, use_cache=False, attention="sdpa"):
     return GPT2LMHeadModel(config), {"input_ids": ids, "labels": ids}
 
 
+def gpt2_as_configured(batch=2):
+    """Unless it is told otherwise, it returns a cache."""
+    return gpt2(batch, use_cache=True)
+
+
 def gpt2_with_cache():
-    return gpt2(use_cache=True)
+    model, inputs = gpt2()
+    return model, {**inputs, "use_cache": True}
 
 
 def llama(batch=2, layers=3, attention="sdpa"):

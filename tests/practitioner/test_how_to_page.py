@@ -16,7 +16,7 @@ NEW = torch.__version__ >= "2.12"  # cuBLASLt has no workspace of its own since 
 @pytest.mark.slow
 def test_every_command_prints_what_the_page_says(root, tmp_path, monkeypatch, capsys):
     page = (root / "book/your_own_model.md").read_text(encoding="utf-8")
-    source, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    source, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     commands = re.findall(r"```console\n\$ ckptlib (.*?)\n(.*?)\n```", page, re.DOTALL)
     (tmp_path / "my_model.py").write_text(source)
     monkeypatch.chdir(tmp_path)
@@ -38,6 +38,8 @@ def test_calls_made_as_the_page_says_need_what_the_plan_promises(root, tmp_path,
     page = (root / "book/your_own_model.md").read_text(encoding="utf-8")
     names = {}
     for source in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        if "def " not in source:  # two lines of a program
+            continue
         exec(source, names)
         (tmp_path / "of_the_page.py").open("a").write(source)
     monkeypatch.chdir(tmp_path)
@@ -52,6 +54,20 @@ def test_calls_made_as_the_page_says_need_what_the_plan_promises(root, tmp_path,
     needed = measure(setup, "sim:cuda", fake=True, builds=True).peak
     assert needed <= plan["step_peak"] + plan["calls_may_add"]
     assert plan["calls_may_add"] in (0, 4 * 4096 * 256)  # a block's input
+
+
+@pytest.mark.slow
+def test_a_model_keeps_to_its_plan_by_the_line_of_the_page(root):
+    page = (root / "book/your_own_model.md").read_text(encoding="utf-8")
+    source, applied, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+    assert 'ck.apply(model, "plan.json")' in page
+    exec(source, plain := {})
+    budget = int(re.search(r"budget=([\d_]+)", applied)[1].replace("_", ""))
+    assert measure(plain["mlp"], "sim:cuda", builds=True, fake=True).peak > budget
+    exec(source + applied, names := {})
+    model, (x, loss) = names["model"], names["rest"]
+    assert measure(lambda: loss(model(x)).backward(), "sim:cuda").peak <= budget
 
 
 @pytest.mark.parametrize("command", ["measure", "plan", "fit"])

@@ -5,16 +5,18 @@ from itertools import accumulate
 
 import pytest
 import torch
-from models_of_others import ALL, with_functions
+from models_of_others import ALL, gpt2_as_configured, with_functions
 
 from ckptlib.cli import main
 from ckptlib.cuda.gpus import preset
 from ckptlib.fitting.fit import fits
+from ckptlib.planning.apply import apply, unapply
 from ckptlib.planning.block_detection import find_chain
 from ckptlib.planning.budget_search import NoPlanFits, WholeStep
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import store_all
 from ckptlib.planning.optimal_schedule import optimal, smallest_budget
+from ckptlib.planning.plan import plan
 from ckptlib.planning.profile_stages import profile_stages
 from ckptlib.planning.scheduled_model import apply_schedule
 from ckptlib.remember.measurement import measure
@@ -155,6 +157,28 @@ def test_the_largest_batch_of_ones_own_model_fits_and_the_next_does_not():
     options = {"fake": True, "builds": True, "gpu": card, "rules": RULES}
     fitting, too_much = (measure(lambda n=n: step(n), "sim:cuda", **options).peak for n in (batch, batch + 1))
     assert fitting == found["none"].need.nbytes <= gpu < too_much == found["none"].too_much.nbytes
+
+
+@pytest.mark.slow
+def test_a_decoder_is_planned_and_applied_as_it_is_configured(monkeypatch, capsys, request, tmp_path):
+    """With its cache on, as transformers has it by default: no block is given one."""
+    monkeypatch.chdir(request.path.parent)
+    assert main(["plan", "models_of_others:gpt2_as_configured"]) == 0
+    assert "use_cache, which is on in the model's config, was off during the run" in capsys.readouterr().out
+    torch.manual_seed(0)
+    made = Training(*gpt2_as_configured(batch=8))
+    torch.manual_seed(1)  # for dropout
+    expected = made.passes()(), *(p.grad.clone() for p in made.model.parameters())
+    made.model.zero_grad()
+    found = plan(gpt2_as_configured, device="cpu", fake=True).offers[0]
+    apply(made.model, found).train()
+    assert not made.model.config.use_cache and max(found.schedule.forwards()) > 1
+    torch.manual_seed(1)
+    made.model(**made.inputs).loss.backward()  # in a loop of one's own
+    for ours, autograds in zip((p.grad for p in made.model.parameters()), expected[1:], strict=True):
+        torch.testing.assert_close(ours, autograds)
+    unapply(made.model)
+    assert made.model.config.use_cache
 
 
 def test_a_plan_that_trains_otherwise_is_told(monkeypatch, capsys, request):

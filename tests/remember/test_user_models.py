@@ -122,3 +122,88 @@ def test_a_policy_report_takes_every_form_that_has_inputs():
 def test_what_cannot_be_run_is_told(made, says):
     with pytest.raises(CkptError, match=says):
         handed_in(made)
+
+
+# ---- what is not run as it was handed in ----------------------------------------------------------------------------
+class Config:
+    use_cache = True
+
+
+class Caching(nn.Module):
+    """As the decoders of transformers: unless the config says otherwise, it keeps what every call has computed."""
+
+    def __init__(self):
+        super().__init__()
+        self.config, self.fc, self.cache = Config(), nn.Linear(8, 8), []
+
+    def forward(self, x):
+        y = self.fc(x)
+        if self.config.use_cache:
+            self.cache.append(y.clone())
+        return y.sum()
+
+
+@pytest.mark.parametrize("form", ["inputs", "step"])
+def test_a_cache_is_off_during_the_run_and_the_result_says_so(form):
+    built = []
+
+    def build():
+        model = Caching()
+        built.append(model)
+        x = torch.ones(4, 8)
+        return (model, x) if form == "inputs" else (model, lambda: model(x).backward())
+
+    result, account = ck.measure(build, builds=True), ck.ledger(build)
+    assert all(model.config.use_cache and not model.cache for model in built)
+    assert "use_cache, which is on" in str(result) and "use_cache, which is on" in str(account)
+
+    def without():
+        model, rest = build()
+        model.config = Config()
+        model.config.use_cache = False
+        return model, rest if form == "inputs" else lambda: model(torch.ones(4, 8)).backward()
+
+    plain = ck.measure(without, builds=True)
+    assert not plain.notes and "use_cache" not in str(plain)
+    if form == "inputs":
+        assert plain.peak == result.peak
+
+
+def compiled_module():
+    return torch.compile(nn.Linear(4, 4), backend="eager")
+
+
+def compiled_in_place():
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    model[0].compile(backend="eager")
+    return model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [compiled_module, compiled_in_place])
+def test_a_compiled_model_is_refused_everywhere_in_one_line(compiled):
+    x, model = torch.ones(2, 4), compiled()
+    with_batch = lambda batch: (compiled(), torch.ones(batch, 4), torch.sum)  # noqa: E731
+    for ask in (
+        lambda: ck.measure(lambda: model(x).sum().backward()),
+        lambda: ck.measure(lambda: (model, x, torch.sum), builds=True),
+        lambda: ck.measure(lambda: lambda: model(x).sum().backward(), builds=True),
+        lambda: ck.ledger(lambda: (model, x, torch.sum)),
+        lambda: ck.ledger(nn.Linear(4, 4), lambda: model(x).sum().backward()),
+        lambda: ck.plan(model, x),
+        lambda: ck.plan(lambda: (model, x, torch.sum)),
+        lambda: ck.fit(with_batch),
+    ):
+        with pytest.raises(CkptError, match="is compiled by torch.compile, and .* before it is compiled$") as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_compiled_function_is_refused_and_one_that_is_never_compiled_is_not():
+    x = torch.ones(4, requires_grad=True)
+    loss = torch.compile(torch.sum, backend="eager")
+    with pytest.raises(CkptError, match="^loss is compiled"):
+        ck.measure(lambda: loss(x).backward())
+    eager = torch.compiler.disable(lambda t: t.sum())
+    assert ck.measure(lambda: eager(x).backward()).peak > 0
