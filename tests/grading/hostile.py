@@ -18,7 +18,7 @@ ATTACKS = ROOT / "tests" / "attacks"
 # These try to be paid for nothing: every other answer is left blank. Nothing is what they deserve.
 FOR_NOTHING = ("silencing", "faking", "reading", "writing", "forging")
 # These stand in the answer to `ledger` (2 points) of somebody whose other answers are right.
-INSTEAD_OF_ONE = ("exhausting", "killing")
+INSTEAD_OF_ONE = ("exhausting", "killing", "stalling", "crowding")
 # These stand in a cell of their own, after the imports, of somebody whose answers are right.
 BESIDE_ALL = ("odd_but_honest",)
 _DESERVES = dict.fromkeys(FOR_NOTHING, 0) | dict.fromkeys(INSTEAD_OF_ONE, 8) | dict.fromkeys(BESIDE_ALL, 10)

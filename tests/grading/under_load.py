@@ -61,7 +61,7 @@ def grade(course: Path, seconds: float, *options: str) -> dict[str, dict]:
 
 
 def hostile_ones(count: int) -> Iterator[Hostile]:
-    """As many of those that exhaust as of those that kill."""
+    """As many of one family as of another."""
     for pair in zip(*(family(name) for name in INSTEAD_OF_ONE), strict=False):
         yield from pair[:count]
         count -= len(pair)
