@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import random
 import textwrap
 import warnings
 from typing import Any
 
 from ..errors import require
+
+ALIKE = "CKPTLIB_BOOK_ALIKE"  # environment variable: outputs are for the repository, the same on every machine
 
 
 def setup(seed: int = 0) -> None:
@@ -39,6 +42,12 @@ def show(*things: Any) -> Any:
 
     sources = [textwrap.dedent(inspect.getsource(inspect.unwrap(thing))).rstrip() for thing in things]
     return Markdown("\n".join(f"```python\n{source}\n```" for source in sources))
+
+
+def on_this_machine(text: str) -> None:
+    """Print what a clock said, for the reader who runs the cell. Committed outputs leave it out: it always differs."""
+    if ALIKE not in os.environ:
+        print(text)
 
 
 def gpu() -> Any:

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import require
+from . import ALIKE
 
 require("book", "ckptlib.book.runner")
 
@@ -67,7 +68,13 @@ def _nobodys_settings() -> Iterator[dict[str, str]]:
     What makes up the processor stays visible: the number of threads, say, must not change an output.
     """
     with TemporaryDirectory() as folder:
-        own = {"IPYTHONDIR": folder, "MPLCONFIGDIR": folder, "MPL_IGNORE_SYSTEM_FONTS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        own = {
+            ALIKE: "1",
+            "IPYTHONDIR": folder,
+            "MPLCONFIGDIR": folder,
+            "MPL_IGNORE_SYSTEM_FONTS": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
         yield {**os.environ, **own}
 
 

@@ -81,6 +81,41 @@ MEMORY: dict[str, int] = {
 } | {"h200": 141 * 10**9, "b200": 180 * 10**9}
 
 
+@dataclass(frozen=True)
+class Speed:
+    """Three numbers for a roofline. The first two are what the maker promises and no program quite reaches."""
+
+    flops: float  # FLOP/s of matrix products, in half precision, without sparsity
+    bandwidth: float  # bytes/s between the GPU's memory and its processors
+    launch: float = 5e-6  # seconds that eager PyTorch takes on the host for one kernel: an assumption, not promised
+
+    @property
+    def ridge(self) -> float:
+        """The FLOPs for each byte at which computing takes as long as reading and writing."""
+        return self.flops / self.bandwidth
+
+
+# NVIDIA's data sheets, for the cards with SXM sockets. The two A100 differ in their memory only.
+SPEEDS = {
+    "a100-40gb": Speed(312e12, 1.555e12),
+    "a100": Speed(312e12, 2.039e12),
+    "h100": Speed(989.4e12, 3.35e12),
+}
+
+
+def speed_of(gpu: str | Speed) -> Speed:
+    """The roofline of a GPU by name; a `Speed` is returned as it is.
+
+    >>> round(speed_of("a100").ridge), round(speed_of("h100").ridge)
+    (153, 295)
+    """
+    if isinstance(gpu, Speed):
+        return gpu
+    if gpu not in SPEEDS:
+        raise CkptError(f"no roofline for the GPU {gpu!r}: expected a Speed or one of {', '.join(SPEEDS)}")
+    return SPEEDS[gpu]
+
+
 def preset(gpu: str | Gpu = DEFAULT) -> Gpu:
     """The GPU of that name or generation; a `Gpu` is returned as it is.
 

@@ -85,6 +85,18 @@ def test_a_readers_own_settings_change_no_output(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_what_a_clock_says_is_for_the_reader_and_not_for_the_repository(tmp_path, capsys, monkeypatch):
+    chapter = tmp_path / "chapter.ipynb"
+    code = "from ckptlib import book\nbook.on_this_machine('3 ms')\nprint('less than a second')"
+    nbformat.write(new_notebook(cells=[new_code_cell(code)]), chapter)
+    (cell,) = json.loads(runner.execute(chapter))["cells"]
+    assert [output["text"] for output in cell["outputs"]] == [["less than a second\n"]]
+    monkeypatch.delenv(book.ALIKE, raising=False)
+    book.on_this_machine("3 ms")
+    assert capsys.readouterr().out == "3 ms\n"
+
+
+@pytest.mark.slow
 def test_a_chapter_is_run_on_the_readers_processor_and_without_a_gpu(tmp_path, monkeypatch):
     chapter = tmp_path / "chapter.ipynb"
     asked = "torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(), torch.cuda.device_count()"

@@ -12,7 +12,19 @@ from ...errors import require
 
 require("book", "ckptlib.figures.explorers")
 
-_EXPLORERS = ("budget", "checkpoint", "fit", "ledger", "packing", "policy", "ranks", "schedule", "tape", "timeline")
+_EXPLORERS = (
+    "budget",
+    "checkpoint",
+    "fit",
+    "ledger",
+    "packing",
+    "policy",
+    "ranks",
+    "schedule",
+    "tape",
+    "throughput",
+    "timeline",
+)
 
 
 def __getattr__(name: str) -> Any:
