@@ -60,11 +60,11 @@ def moved(t: Tensor) -> int:
 
 
 def op_seconds(work: OpWork, speed: Speed) -> float:
-    """The roofline: an op computes while it reads and writes, so the slower of the two decides."""
+    """It computes while it reads and writes, so the slower of the two decides."""
     return max(work.flops / speed.flops, work.nbytes / speed.bandwidth)
 
 
 def seconds(ops: Iterable[OpWork], speed: Speed) -> float:
-    """One op after another on the GPU; or, if that takes longer, as fast as the host can launch them."""
+    """One op after another, or as fast as the host launches them if that is slower."""
     ops = list(ops)
     return max(sum(op_seconds(work, speed) for work in ops), len(ops) * speed.launch)

@@ -39,7 +39,8 @@ def throughput(gpu: str, fused: bool = False, wait: float = 0.0) -> dict[str, di
     found: dict[str, dict[float, float]] = {}
     for strategy in formulas.STRATEGIES:
         if most := largest(gpu, strategy, fused):
-            batches = [*(2**p for p in range(most.bit_length()) if 2**p < most), most]
+            steps = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+            batches = [*(batch for batch in steps if batch < most), most]
             found[strategy] = {b: TOKENS * b / step_seconds(gpu, b, strategy, fused, wait) for b in batches}
     return found
 
