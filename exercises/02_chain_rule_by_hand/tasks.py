@@ -42,7 +42,7 @@ def chain_grads(given, chain_grads):
         return call
 
     fs = [counted(i, FUNCTIONS[which][0]) for i, which in enumerate(chosen)]
-    shape = given.choice([(3,), (4,), (2, 3)])
+    shape = given.choice([(2, 3), (3, 1, 2)])
     found = chain_grads(fs, [FUNCTIONS[which][1] for which in chosen], given.uniform(*shape, dtype=torch.float64))
     most = ["never", "once", "several times"][min(2, max(calls.values(), default=0))]
     return {"gradients": found, "calls": {"one function": most}}
@@ -54,14 +54,20 @@ def output_rules(given, relu_vjp, softmax_vjp):
     dtype = given.choice([torch.float32, torch.float64])
     x, dy = given.normal(*shape, dtype=dtype), given.normal(*shape, dtype=dtype)
 
-    def ruled(vjp, y):
+    def ruled(vjp, dy, y):
         mine = dy.clone()
         dx = vjp(mine, y)
         if not torch.equal(mine, dy):
             raise ValueError("dy was changed in place")
         return dx
 
-    return {"relu": asked(ruled, relu_vjp, x.relu()), "softmax": asked(ruled, softmax_vjp, x.softmax(-1))}
+    row, d_row = given.normal(4, dtype=dtype), given.normal(4, dtype=dtype)
+
+    def ruled_twice(vjp, op):
+        """A row alone has no dimension before the last."""
+        return [asked(ruled, vjp, dy, op(x)), asked(ruled, vjp, d_row, op(row))]
+
+    return {"relu": ruled_twice(relu_vjp, torch.relu), "softmax": ruled_twice(softmax_vjp, lambda x: x.softmax(-1))}
 
 
 @check.task(points=2, section="2.4", cases=2, parts=True, names="max_pool_vjp, layer_norm_vjp")
@@ -72,22 +78,24 @@ def pool_and_norm(given, max_pool_vjp, layer_norm_vjp):
         dy = given.normal(*y.shape)
         return asked(max_pool_vjp, dy, indices, tuple(x.shape))
 
-    shape = [given.integer(2, 3) for _ in range(given.choice([2, 3]))] + [given.integer(4, 6)]
-    x, dy = given.normal(*shape), given.normal(*shape)
-    w, b = given.uniform(shape[-1]) + 0.5, given.normal(shape[-1])
-    rstd = (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt()
-    y = F.layer_norm(x, shape[-1:], w, b)
+    def normed(*shape):
+        """dx, and the rest of what was returned."""
+        x, dy = given.normal(*shape), given.normal(*shape)
+        w, b = given.uniform(shape[-1]) + 0.5, given.normal(shape[-1])
+        rstd = (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt()
+        found = asked(layer_norm_vjp, dy, F.layer_norm(x, shape[-1:], w, b), rstd, w, b)
+        if isinstance(found, (tuple, list)) and found:
+            return found[0], found[1:]
+        return found, "one tensor was returned" if isinstance(found, torch.Tensor) else found  # None, or what it raised
+
     side_by_side, overlapping = pooled(2, 2), pooled(3, 1)
-    found = asked(layer_norm_vjp, dy.clone(), y, rstd, w, b)
-    if isinstance(found, (tuple, list)) and found:
-        dx, *rest = found
-    else:  # dx alone; or None, or what it raised
-        dx, rest = found, "one tensor was returned" if isinstance(found, torch.Tensor) else found
+    before = [given.integer(2, 3) for _ in range(given.choice([2, 3]))]
+    dx, rest = zip(normed(*before, given.integer(4, 6)), normed(given.integer(2, 3), given.integer(4, 6)), strict=True)
     return {
         "windows side by side": side_by_side,
         "windows that overlap": overlapping,
-        "dx of LayerNorm": dx,
-        "dw and db of LayerNorm": rest,
+        "dx of LayerNorm": None if dx[0] is None else dx,
+        "dw and db of LayerNorm": rest[0] if rest[0] is None or isinstance(rest[0], str) else rest,
     }
 
 
@@ -140,6 +148,8 @@ def hessian(given, hvp, predict_units):
     def polynomial(x):
         return (x**4).sum() + (x.sum() ** 2) * other.sum()
 
+    mixing.requires_grad_()
+
     def network(x):
         return torch.tanh(mixing @ x.flatten()).square().sum()
 
@@ -151,6 +161,9 @@ def hessian(given, hvp, predict_units):
             return loss(x)
 
         found = asked(hvp, noted, x.clone(), v.clone())
+        if mixing.grad is not None:
+            mixing.grad = None
+            return "left a gradient in the .grad of what loss uses"
         without = isinstance(found, str) and needed and not needed[-1]
         return "raised: loss got an x that requires no gradient" if without else found
 

@@ -20,7 +20,7 @@ def columns(found, *keys):
     for one in found:
         if not isinstance(one, dict):
             raise TypeError(f"returned a {type(one).__name__}, expected a dict with {', '.join(map(repr, keys))}")
-    return {key: [one.get(key, f"no {key!r}") for one in found] for key in keys}
+    return {key: [one[key] for one in found] if all(key in one for one in found) else f"no {key!r}" for key in keys}
 
 
 # ---- lists of events: (name, bytes), positive for what is taken, negative for what is given back ----
@@ -50,9 +50,19 @@ def climb(given):
     return events
 
 
+def at_once(given):
+    """The first event reaches the peak."""
+    return [("only", n := given.integer(1000, 9000)), ("only", -n), ("next", given.integer(1, 900))]
+
+
 @check.task(points=1.5, section="3.2", cases=3, parts=True)
 def peak_of(given, peak_of):
-    found = [peak_of(two_equal_peaks(given)), peak_of(climb(given))]
+    found = [
+        peak_of(two_equal_peaks(given)),
+        peak_of(climb(given)),
+        peak_of(at_once(given)[:1]),
+        peak_of(at_once(given)),
+    ]
     return columns(found, "peak", "left", "moment")
 
 
@@ -68,7 +78,7 @@ def pairs(answer):
 
 @check.task(points=1.5, section="3.2", cases=3)
 def alive_at_peak(given, alive_at_peak):
-    return [pairs(alive_at_peak(events)) for events in (two_equal_peaks(given), climb(given))]
+    return [pairs(alive_at_peak(events)) for events in (two_equal_peaks(given), climb(given), at_once(given))]
 
 
 @check.task(points=1.5, section="3.3", parts=True)

@@ -29,6 +29,14 @@ about(
     "One byte each, as in a mask, would do, but eager PyTorch saves ReLU's output: a float32 has 4 bytes.",
     lambda n, d: n * d,
 )
+HALF = "Two bytes were taken for each number. A float32 has four."
+check.predict_saved.mistake(HALF)(
+    lambda op, n, d: {"times_3": None, "plus": None, "layer_norm": None, "max_pool": None}.get(op, 2 * n * d)
+)
+ROWS = "Only the rows were counted. A tensor of shape (n, d) has n times d numbers."
+check.predict_saved.mistake(ROWS)(
+    lambda op, n, d: {"times_3": None, "plus": None, "layer_norm": None, "max_pool": None}.get(op, 4 * n)
+)
 about("cos", "d cos(x) = -sin(x) dx needs the values of x.", lambda n, d: 0)
 about("layer_norm", "Its input, yes, and two numbers for each row besides: mean and 1/std.", lambda n, d: 4 * n * d)
 about(
@@ -98,7 +106,25 @@ def whole(tensor):
     return tensor.untyped_storage().nbytes()
 
 
+def has_parameter(tensor):
+    return isinstance(tensor, Parameter) or isinstance(tensor._base, Parameter)
+
+
 told = check.saved_nbytes.mistake
+LIST = (
+    "What does not count is what `parameters` lists: that may be any tensor, and a Parameter that is not on it counts."
+)
+told(LIST)(counting(lambda t, parameters, seen: 0 if is_among(t, seen) or has_parameter(t) else whole(t)))
+told(LIST)(
+    counting(lambda t, parameters, seen: 0 if is_among(t, [*parameters, *seen]) or has_parameter(t) else whole(t))
+)
+told(LIST)(
+    counting(
+        lambda t, parameters, seen: (
+            0 if is_among(t, [*(p for p in parameters if isinstance(p, Parameter)), *seen]) else whole(t)
+        )
+    )
+)
 TENSORS = "Tensors were added up. Memory is storages: two tensors may live in one, and then it counts once."
 told(TENSORS)(counting(lambda t, parameters, seen: 0 if is_among(t, parameters) else t.nbytes))
 told(TENSORS)(counting(lambda t, parameters, seen: 0 if is_among(t, parameters) else whole(t)))
@@ -149,6 +175,16 @@ told("Nothing was counted. Weights, batch and activations have one shape here: o
 )
 
 
+told("The parameters were counted: what does not count is what `parameters` lists.")(
+    counting(lambda t, parameters, seen: 0 if is_among(t, seen) else whole(t))
+)
+told("Only floating-point tensors were counted. Indices are saved as well, and an int64 takes up 8 bytes.")(
+    counting(
+        lambda t, parameters, seen: 0 if is_among(t, [*parameters, *seen]) or not t.is_floating_point() else whole(t)
+    )
+)
+
+
 @told("All parameters were subtracted, also those that nobody saves: the biases, the first weight. Drop what is found.")
 def subtracts_all(fn, parameters):
     found = counting(lambda t, parameters, seen: 0 if is_among(t, seen) else whole(t))(fn, parameters)
@@ -177,7 +213,7 @@ told = check.ledger.mistake
     "The tied weight was counted twice. Two modules hold it, but it is one parameter: model.parameters() lists it once."
 )
 def counts_tied_twice(model, optimizer):
-    every = [p for module in model for p in module.parameters()]
+    every = [p for module in model.modules() for p in module.parameters(recurse=False)]
     trained = nbytes(p for p in every if p.requires_grad)
     return entry(nbytes(every), trained, trained, optimizer)
 
@@ -217,7 +253,8 @@ def of_one_size(size):
 
 
 told("Four bytes were taken for each number. Ask the parameter: bfloat16 has two.")(of_one_size(4))
-told("Two bytes were taken for each number. Ask each parameter, not only the first: some are float32.")(of_one_size(2))
+OF_THE_FIRST = "The size of the first parameter's numbers was taken for all. Ask each parameter: some are float32."
+told(OF_THE_FIRST)(lambda model, optimizer: of_one_size(next(model.parameters()).element_size())(model, optimizer))
 told("Numbers were counted, not bytes: a bfloat16 has two, a float32 four.")(of_one_size(1))
 
 
@@ -237,10 +274,29 @@ def keeping(sgd, momentum, adamw):
     return ledger
 
 
-for counts in [(0, 0, 2), (0, 1, 1), (0, 0.5, 1), (0, 1, 3), (1, 1, 1), (1, 1, 2), (1, 2, 2), (1, 2, 3)]:
+for counts in [(0, 0, 2), (2, 2, 2), (0, 1, 1), (0, 0.5, 1), (0, 1, 3), (1, 1, 1), (1, 1, 2), (1, 2, 2), (1, 2, 3)]:
     told("Plain SGD keeps nothing between steps; momentum keeps one number for each that trains, AdamW two.")(
         keeping(*counts)
     )
+
+
+def some_parameters(choose):
+    """Only those that choose(model) lists, each once."""
+
+    def ledger(model, optimizer):
+        found = list(dict.fromkeys(p for p in choose(model) if p is not None))
+        trained = nbytes(p for p in found if p.requires_grad)
+        return entry(nbytes(found), trained, trained, optimizer)
+
+    return ledger
+
+
+told("Only the outermost modules were asked. Modules hold modules: model.parameters() finds those of all.")(
+    some_parameters(lambda model: [p for child in model.children() for p in child.parameters(recurse=False)])
+)
+told(
+    "Only weights and biases were counted. A module may name its parameters as it likes: model.parameters() lists all."
+)(some_parameters(lambda model: [getattr(m, name, None) for m in model.modules() for name in ("weight", "bias")]))
 
 
 @told("AdamW's step counters were counted, one for each parameter: leave them out here.")
@@ -254,6 +310,13 @@ def counts_steps(model, optimizer):
 
 GIB, GB = 2**30, 10**9
 told = check.largest_batch.mistake
+
+
+@told("0 was found, but a single sample fits: its peak is exactly the memory of the GPU.")
+def never_one(measure, gpu_gib):
+    per_sample = measure(2) - measure(1)
+    found = (gpu_gib * GIB - (measure(1) - per_sample)) // per_sample
+    return found if found > 1 else 0
 
 
 @told("What does not grow with the batch was forgotten: measure two batches; their difference is one sample.")
@@ -321,8 +384,8 @@ told("gpu_gib was taken for bytes. It is in GiB, of 2³⁰ bytes each.")(
 told = check.audit.mistake
 
 
-def facts(layers, width, heads, ffn, vocabulary, tokens, *, matrices=3, tables=2, norms=1, last=1, states=4):
-    layer = 4 * width * width + matrices * width * ffn + 2 * width * norms
+def facts(layers, width, heads, ffn, vocabulary, tokens, *, square=4, matrices=3, tables=2, norms=1, last=1, states=4):
+    layer = square * width * width + matrices * width * ffn + 2 * width * norms
     parameters = layers * layer + tables * vocabulary * width + width * norms * last
     return {
         "parameters": parameters,
@@ -334,6 +397,7 @@ def facts(layers, width, heads, ffn, vocabulary, tokens, *, matrices=3, tables=2
 
 told("The input and the output have a table each here: they are not tied.")(lambda **c: facts(**c, tables=1))
 told("This feed-forward block has three matrices: gate, up and down.")(lambda **c: facts(**c, matrices=2))
+told("Attention has four matrices of width x width: query, key, value and output.")(lambda **c: facts(**c, square=3))
 told("The norms have weights, too: two for each layer, and one at the end.")(lambda **c: facts(**c, norms=0))
 told("The last norm was forgotten: it belongs to no layer.")(lambda **c: facts(**c, last=0))
 told("The norms have weights only: there are no biases.")(lambda **c: facts(**c, norms=2))
@@ -349,6 +413,16 @@ told("Parameters, gradients and two moments: the gradients were forgotten, or a 
 @told("Every head has a matrix of its own: multiply by the heads.")
 def one_head(**config):
     return {"attention_gb": facts(**config)["attention_gb"] / config["heads"]}
+
+
+@told("This is one head's width in place of the number of heads: it does not change the size of its matrix.")
+def width_for_heads(**config):
+    return {"attention_gb": facts(**config)["attention_gb"] / config["heads"] * (config["width"] // config["heads"])}
+
+
+@told("This is their size in bytes. How many there are is asked, and each takes up 4 bytes.")
+def counts_bytes(**config):
+    return {"parameters": 4 * facts(**config)["parameters"]}
 
 
 @told("Every layer keeps its own: multiply by the layers.")

@@ -13,7 +13,7 @@ OPS = "times_3 plus square exp cos relu softmax layer_norm max_pool linear".spli
 @check.task(points=2, section="1.2", parts=True)
 def predict_saved(given, predict_saved):
     n, d = given.integer(2, 300), 2 * given.integer(151, 300)  # never as many rows as columns
-    return {op: predict_saved(op, n, d) for op in OPS}
+    return {op: lambda op=op: predict_saved(op, n, d) for op in OPS}
 
 
 @check.task(points=2.5, section="1.3", cases=3, parts=True)
@@ -32,11 +32,28 @@ def saved_nbytes(given, saved_nbytes):
         q, k, v = (wide + wide).chunk(3, dim=1)
         return (q * q + k * k + v).sum()  # v is not saved, but it lives in the same storage
 
+    listed = given.normal(n, d).requires_grad_()  # a tensor, and not a Parameter
+    unlisted, table = nn.Parameter(given.normal(1, d)), given.normal(n, d).requires_grad_()
+    rows = torch.arange(2 * given.integer(3, 40)) % n
+
+    def called_once(fn, parameters):
+        calls = []
+
+        def once():
+            calls.append(1)
+            if len(calls) > 1:
+                raise RuntimeError("fn was called a second time. Call it once: a forward pass is expensive")
+            return fn()
+
+        return lambda: saved_nbytes(once, parameters)
+
     return {
-        "nothing": saved_nbytes(lambda: (x + x).sum(), []),
-        "one storage twice": saved_nbytes(lambda: x * x, []),
-        "weights behind a view": saved_nbytes(lambda: model(batch), list(model.parameters())),
-        "three views of one storage": saved_nbytes(thirds, []),
+        "nothing": called_once(lambda: (x + x).sum(), []),
+        "one storage twice": called_once(lambda: x * x, []),
+        "weights behind a view": called_once(lambda: model(batch), list(model.parameters())),
+        "three views of one storage": called_once(thirds, []),
+        "only what is listed": called_once(lambda: listed * unlisted, [listed]),
+        "indices": called_once(lambda: table.index_select(0, rows), []),
     }
 
 
@@ -47,11 +64,12 @@ def ledger(given, ledger):
     model.append(nn.Linear(frozen, 7).float())
     model[2].requires_grad_(False)
     model[3].weight = model[0].weight  # tied
-    found = {optimizer: ledger(model, optimizer) for optimizer in ("sgd", "momentum", "adamw")}
+    nested = nn.Module()
+    nested.scale, nested.inner = nn.Parameter(torch.ones(d)), nn.Sequential(nn.Sequential(nn.Linear(k, d)))
+    asked = [(each, optimizer) for each in (model, nested) for optimizer in ("sgd", "momentum", "adamw")]
     return {
-        "parameters": [entry["parameters"] for entry in found.values()],
-        "gradients": [entry["gradients"] for entry in found.values()],
-        "optimizer": [entry["optimizer"] for entry in found.values()],
+        entry: lambda entry=entry: [ledger(*each)[entry] for each in asked]
+        for entry in ("parameters", "gradients", "optimizer")
     }
 
 
@@ -65,7 +83,7 @@ def largest_batch(given, largest_batch):
                 raise MemoryError(f"batch {batch}: out of memory. Measure small batches, and draw the line")
             return fixed + batch * per_sample
 
-        return largest_batch(measure, gpu_gib)
+        return lambda: largest_batch(measure, gpu_gib)
 
     gpu_gib = given.choice([8, 16, 24, 40, 80])
     fixed = given.integer(2**30, 4 * 2**30)
@@ -75,6 +93,7 @@ def largest_batch(given, largest_batch):
     return {
         "a batch that fits": batch_for(fixed, per_sample, gpu_gib),
         "a batch that fits to the byte": batch_for(gpu_gib * 2**30 - 77 * exact, exact, gpu_gib),
+        "one sample that fits to the byte": batch_for(gpu_gib * 2**30 - per_sample, per_sample, gpu_gib),
         "not even one sample fits": batch_for(gpu_gib * 2**30 + 3 * per_sample, per_sample, gpu_gib),
     }
 

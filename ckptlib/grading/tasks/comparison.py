@@ -77,6 +77,8 @@ def _dicts(got: Any, expected: dict, tolerance: Tolerance) -> str:
 
 
 def _lists(got: Any, expected: list, tolerance: Tolerance) -> str:
+    if isinstance(got, Array) and got.values.ndim:
+        got = [Array(got.dtype, np.asarray(row)) for row in got.values]
     if not isinstance(got, list):
         return f"{_show(got)} found, expected a list of {len(expected)}"
     if len(got) != len(expected):

@@ -1,4 +1,5 @@
 # %% they are not tied
+# breaks: two tables of
 def audit(layers, width, heads, ffn, vocabulary, tokens):
     n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + vocabulary * width + width
     return {
@@ -10,6 +11,7 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
 
 
 # %% this one is in GB
+# breaks: is their size, in GiB
 def audit(layers, width, heads, ffn, vocabulary, tokens):
     n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
     return {
@@ -21,6 +23,7 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
 
 
 # %% four numbers for each parameter
+# breaks: the parameters, their gradients and AdamW
 def audit(layers, width, heads, ffn, vocabulary, tokens):
     n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
     return {
@@ -32,6 +35,7 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
 
 
 # %% multiply by the heads
+# breaks: for every head
 def audit(layers, width, heads, ffn, vocabulary, tokens):
     n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
     return {
@@ -43,6 +47,7 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
 
 
 # %% three matrices
+# breaks: with three matrices
 def audit(layers, width, heads, ffn, vocabulary, tokens):
     n = layers * (4 * width**2 + 2 * width * ffn + 2 * width) + 2 * vocabulary * width + width
     return {
@@ -54,6 +59,7 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
 
 
 # %% The last norm was forgotten
+# breaks: one more such norm
 def audit(layers, width, heads, ffn, vocabulary, tokens):
     n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width
     return {
@@ -127,4 +133,40 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
         "parameters_gib": 4 * n / 2**30,
         "training_gib": 16 * n / 2**30,
         "attention_gb": 2 * layers * heads * tokens**2 / 1e9,
+    }
+
+
+# %% parameters, parameters_gib, training_gib: Attention has four matrices
+# breaks: four `width` × `width` matrices
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (3 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n / 2**30,
+        "training_gib": 16 * n / 2**30,
+        "attention_gb": 4 * layers * heads * tokens**2 / 1e9,
+    }
+
+
+# %% parameters: This is their size in bytes
+# breaks: how many parameters there are
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = 4 * (layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width)
+    return {
+        "parameters": n,
+        "parameters_gib": n / 2**30,
+        "training_gib": 4 * n / 2**30,
+        "attention_gb": 4 * layers * heads * tokens**2 / 1e9,
+    }
+
+
+# %% attention_gb: This is one head's width
+# breaks: for every head
+def audit(layers, width, heads, ffn, vocabulary, tokens):
+    n = layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width
+    return {
+        "parameters": n,
+        "parameters_gib": 4 * n / 2**30,
+        "training_gib": 16 * n / 2**30,
+        "attention_gb": 4 * layers * width // heads * tokens**2 / 1e9,
     }

@@ -4,6 +4,7 @@ def largest_batch(measure, gpu_gib):
 
 
 # %% gpu_gib is in GiB
+# breaks: in GiB, an integer
 def largest_batch(measure, gpu_gib):
     slope = measure(2) - measure(1)
     return max(0, (gpu_gib * 10**9 - measure(1) + slope) // slope)
@@ -38,18 +39,21 @@ def largest_batch(measure, gpu_gib):
 
 
 # %% at most, not less than
+# breaks: A batch that fills it to the last byte
 def largest_batch(measure, gpu_gib):
     a, b = measure(1), measure(2)
     return max(0, (gpu_gib * 2**30 - 1 - (2 * a - b)) // (b - a))
 
 
 # %% ask for 1 to 8 only
+# breaks: raises an error unless
 def largest_batch(measure, gpu_gib):
     fixed = measure(0)
     return max(0, (gpu_gib * 2**30 - fixed) // (measure(1) - fixed))
 
 
 # %% a batch that fits, a batch that fits to the byte: 8 is the largest batch that can be measured
+# breaks: but the answer may be larger
 def largest_batch(measure, gpu_gib):
     batch = 0
     try:
@@ -78,6 +82,7 @@ def largest_batch(measure, gpu_gib):
 
 
 # %% the largest batch is 0, not 1
+# breaks: Return 0 if not even one
 def largest_batch(measure, gpu_gib):
     slope = measure(2) - measure(1)
     return max(1, (gpu_gib * 2**30 - measure(1) + slope) // slope)
@@ -92,3 +97,20 @@ def largest_batch(measure, gpu_gib):
 # %% optimizer state need room first
 def largest_batch(measure, gpu_gib):
     return gpu_gib * 2**30 // (measure(2) - measure(1))
+
+
+# %% a single sample fits
+# breaks: Return 0 if not even one sample fits
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    if measure(1) >= gpu_gib * 2**30:
+        return 0
+    return (gpu_gib * 2**30 - measure(1)) // slope + 1
+
+
+# %% a single sample fits
+# breaks: A batch fits if its peak is at most
+def largest_batch(measure, gpu_gib):
+    slope = measure(2) - measure(1)
+    found = (gpu_gib * 2**30 - measure(1)) // slope + 1
+    return found if found > 1 else 0

@@ -12,6 +12,7 @@ def predict_saved(op, n, d):
 
 
 # %% elements were counted, not bytes
+# breaks: Sizes are in bytes
 def predict_saved(op, n, d):
     if op in ("times_3", "plus"):
         return 0
@@ -19,6 +20,7 @@ def predict_saved(op, n, d):
 
 
 # %% both are x: one storage
+# breaks: Each storage counts once
 def predict_saved(op, n, d):
     x = 4 * n * d
     saved = {"times_3": 0, "plus": 0, "square": 2 * x, "layer_norm": x + 8 * n, "max_pool": 2 * x}
@@ -26,6 +28,7 @@ def predict_saved(op, n, d):
 
 
 # %% as in a mask, would do
+# breaks: one of the ten names
 def predict_saved(op, n, d):
     x = 4 * n * d
     saved = {"times_3": 0, "plus": 0, "relu": n * d, "layer_norm": x + 8 * n, "max_pool": 2 * x}
@@ -38,6 +41,7 @@ def predict_saved(op, n, d):
 
 
 # %% it is a parameter
+# breaks: A parameter does not count
 def predict_saved(op, n, d):
     x = 4 * n * d
     saved = {"times_3": 0, "plus": 0, "linear": x + 4 * d * d, "layer_norm": x + 8 * n, "max_pool": 2 * x}
@@ -58,6 +62,7 @@ def predict_saved(op, n, d):
 
 
 # %% belong to the rows
+# breaks: of shape (`n`, `d`)
 def predict_saved(op, n, d):
     x = 4 * n * d
     return {"times_3": 0, "plus": 0, "layer_norm": x + 8 * d, "max_pool": 2 * x}.get(op, x)
@@ -73,3 +78,20 @@ def predict_saved(op, n, d):
 def predict_saved(op, n, d):
     x = 4 * n * d
     x + 8 * n if op == "layer_norm" else x
+
+
+# %% Two bytes were taken for each number
+# breaks: is a float32 tensor
+def predict_saved(op, n, d):
+    if op in ("times_3", "plus"):
+        return 0
+    extra = {"layer_norm": 8 * n, "max_pool": 4 * n * d}.get(op, 0)
+    return 2 * n * d + extra
+
+
+# %% Only the rows were counted
+# breaks: of shape (`n`, `d`)
+def predict_saved(op, n, d):
+    if op in ("times_3", "plus"):
+        return 0
+    return 4 * n + {"layer_norm": 8 * n, "max_pool": 8 * n}.get(op, 0)

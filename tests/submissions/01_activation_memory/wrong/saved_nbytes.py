@@ -1,4 +1,5 @@
 # %% Memory is storages
+# breaks: A storage counts once
 def saved_nbytes(fn, parameters):
     owned = {p.untyped_storage().data_ptr() for p in parameters}
     sizes = []
@@ -14,6 +15,7 @@ def saved_nbytes(fn, parameters):
 
 
 # %% Compare storages, not types
+# breaks: also where a view of it is saved
 def saved_nbytes(fn, parameters):
     sizes = {}
 
@@ -28,6 +30,7 @@ def saved_nbytes(fn, parameters):
 
 
 # %% A view keeps the whole storage alive
+# breaks: A storage counts whole
 def saved_nbytes(fn, parameters):
     seen = {p.untyped_storage().data_ptr() for p in parameters}
     total = 0
@@ -191,3 +194,113 @@ def saved_nbytes(fn, parameters):
     with saved_tensors_hooks(pack, lambda t: t):
         out = fn()
     return sum(sizes.values())
+
+
+# %% indices: Only floating-point tensors were counted
+# breaks: of any dtype
+def saved_nbytes(fn, parameters):
+    owned = {p.untyped_storage().data_ptr() for p in parameters}
+    return sum(row.nbytes for row in ck.saved_tensors(fn) if row.kind != "parameter" and row.dtype.is_floating_point)
+
+
+# %% only what is listed: What does not count is what `parameters` lists
+# breaks: `parameters` is a list of tensors
+def saved_nbytes(fn, parameters):
+    sizes = {}
+
+    def pack(t):
+        if not isinstance(t if t._base is None else t._base, nn.Parameter):
+            sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = fn()
+    return sum(sizes.values())
+
+
+# %% only what is listed: What does not count is what `parameters` lists
+# breaks: Nothing else is left out
+def saved_nbytes(fn, parameters):
+    owned = {p.untyped_storage().data_ptr() for p in parameters}
+    sizes = {}
+
+    def pack(t):
+        root = t if t._base is None else t._base
+        if not isinstance(root, nn.Parameter) and t.untyped_storage().data_ptr() not in owned:
+            sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = fn()
+    return sum(sizes.values())
+
+
+# %% only what is listed: What does not count is what `parameters` lists
+# breaks: `parameters` is a list of tensors
+def saved_nbytes(fn, parameters):
+    owned = {p.untyped_storage().data_ptr() for p in parameters if isinstance(p, nn.Parameter)}
+    sizes = {}
+
+    def pack(t):
+        sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = fn()
+    return sum(size for at, size in sizes.items() if at not in owned)
+
+
+# %% fn was called a second time
+# breaks: Call it once
+def saved_nbytes(fn, parameters):
+    fn()  # to warm up
+    sizes = {}
+
+    def pack(t):
+        sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = fn()
+    for p in parameters:
+        sizes.pop(p.untyped_storage().data_ptr(), None)
+    return sum(sizes.values())
+
+
+# %% Leave everything behind as you found it
+# breaks: no hook is active
+def saved_nbytes(fn, parameters):
+    sizes = {}
+
+    def pack(t):
+        sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    saved_tensors_hooks(pack, lambda t: t).__enter__()
+    out = fn()
+    for p in parameters:
+        sizes.pop(p.untyped_storage().data_ptr(), None)
+    return sum(sizes.values())
+
+
+# %% has changed its argument `parameters`
+# breaks: does not change its arguments
+def saved_nbytes(fn, parameters):
+    sizes = {}
+
+    def pack(t):
+        sizes[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(pack, lambda t: t):
+        out = fn()
+    while parameters:
+        sizes.pop(parameters.pop().untyped_storage().data_ptr(), None)
+    return sum(sizes.values())
+
+
+# %% only what is listed: What does not count is what `parameters` lists
+# breaks: `parameters` is a list of tensors
+def saved_nbytes(fn, parameters):
+    rows = ck.saved_tensors(fn)
+    return sum(row.nbytes for row in rows if row.kind != "parameter")

@@ -16,3 +16,12 @@ def chain_grads(fs, dfs, x):
         if i + 1 < len(fs):
             x = fs[i](x)  # the last output is not needed
     return tuple(torch.stack(slopes).flip(0).cumprod(0).flip(0))
+
+
+# %% a stack of gradients
+def chain_grads(fs, dfs, x):
+    from itertools import accumulate
+
+    inputs = list(accumulate(fs[:-1], lambda a, f: f(a), initial=x))
+    slopes = [df(a) for df, a in zip(dfs, inputs)]
+    return torch.stack(list(accumulate(reversed(slopes), torch.mul))[::-1])

@@ -1,4 +1,5 @@
 # %% as large as one of them alone
+# breaks: gets the sum of the gradients
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -9,6 +10,7 @@ def backward(tape, output, dy):
 
 
 # %% Something was added in place
+# breaks: may return the same tensor
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -23,6 +25,7 @@ def backward(tape, output, dy):
 
 
 # %% Skip it
+# breaks: is not called
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -42,6 +45,7 @@ def backward(tape, output, dy):
 
 
 # %% which may stand earlier
+# breaks: need not be the last one
 def backward(tape, output, dy):
     grads = {tape[-1][0]: dy}
     for out, inputs, vjp in reversed(tape):
@@ -67,6 +71,7 @@ def backward(tape, output, dy):
 
 
 # %% `pop` takes them out
+# breaks: also of values on the way
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -78,6 +83,7 @@ def backward(tape, output, dy):
 
 
 # %% an op that the output does not use: The loop stopped
+# breaks: what comes before it on the tape still counts
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -89,6 +95,7 @@ def backward(tape, output, dy):
 
 
 # %% a value used several times, additions: Something was added in place. A copy of dy
+# breaks: may return the same tensor
 def backward(tape, output, dy):
     grads = {output: dy.clone()}
     for out, inputs, vjp in reversed(tape):
@@ -180,3 +187,49 @@ def backward(tape, output, dy):
             for name, dx in zip(inputs, vjp(dy)):
                 grads[name] = grads.get(name, 0) + dx
     return grads
+
+
+# %% Ones were sent back instead of dy
+# breaks: `dy` is the gradient of the loss
+def backward(tape, output, dy):
+    grads = {output: torch.ones_like(dy)}
+    for out, inputs, vjp in reversed(tape):
+        if out in grads:
+            for name, dx in zip(inputs, vjp(grads[out])):
+                grads[name] = grads[name] + dx if name in grads else dx
+    return grads
+
+
+# %% has changed its argument `tape`
+# breaks: and no list
+def backward(tape, output, dy):
+    grads = {output: dy}
+    while tape:
+        out, inputs, vjp = tape.pop()
+        if out in grads:
+            for name, dx in zip(inputs, vjp(grads[out])):
+                grads[name] = grads[name] + dx if name in grads else dx
+    return grads
+
+
+# %% expected 
+# breaks: An op may have any number of inputs
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, (one, two), vjp in reversed(tape):
+        if out in grads:
+            for name, dx in zip((one, two), vjp(grads[out])):
+                grads[name] = grads[name] + dx if name in grads else dx
+    return grads
+
+
+# %% additions: 
+# breaks: holds afterwards what it held before
+def backward(tape, output, dy):
+    grads = {output: dy}
+    for out, inputs, vjp in reversed(tape):
+        if out in grads:
+            for name, dx in zip(inputs, [g.clone() for g in vjp(grads[out])]):
+                grads[name] = grads[name] + dx if name in grads else dx
+    dy.zero_()
+    return {name: g for name, g in grads.items()}

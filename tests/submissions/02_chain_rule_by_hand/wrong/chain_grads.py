@@ -1,4 +1,5 @@
 # %% the last comes first
+# breaks: Entry i of the result
 def chain_grads(fs, dfs, x):
     inputs = [x]
     for f in fs[:-1]:
@@ -11,6 +12,7 @@ def chain_grads(fs, dfs, x):
 
 
 # %% taken at its function's OUTPUT
+# breaks: takes the *input* of
 def chain_grads(fs, dfs, x):
     outputs = []
     for f in fs:
@@ -43,6 +45,7 @@ def chain_grads(fs, dfs, x):
 
 
 # %% That is memoization
+# breaks: is called at most once
 def chain_grads(fs, dfs, x):
     g, grads = 1.0, []
     for i in reversed(range(len(fs))):
@@ -75,6 +78,7 @@ def chain_grads(fs, dfs, x):
 
 
 # %% No function was called
+# breaks: Each takes a tensor and returns one of the same shape
 def chain_grads(fs, dfs, x):
     grads = [df(x) for df in dfs]
 
@@ -116,6 +120,7 @@ def chain_grads(fs, dfs, x):
 
 
 # %% entry 0: shape (), expected (
+# breaks: is a tensor of any shape
 def chain_grads(fs, dfs, x):
     g, grads = 1.0, []
     inputs = []
@@ -149,6 +154,49 @@ def chain_grads(fs, dfs, x):
         x = f(x)
     g, grads = 1.0, []
     for df, a in zip(dfs, inputs[::-1]):
+        g = g * df(a)
+        grads.insert(0, g)
+    return grads
+
+
+# %% gradients, calls: raised RuntimeError: The size of
+# breaks: is a tensor of any shape
+def chain_grads(fs, dfs, x):
+    inputs = []
+    for f in fs:
+        inputs.append(x)
+        x = f(x)
+    g, grads = torch.ones(len(x)), []
+    for df, a in zip(dfs[::-1], inputs[::-1]):
+        g = g * df(a)
+        grads.insert(0, g)
+    return grads
+
+
+# %% has changed its argument `dfs`
+# breaks: and no list
+def chain_grads(fs, dfs, x):
+    inputs = []
+    for f in fs:
+        inputs.append(x)
+        x = f(x)
+    g, grads = 1.0, []
+    dfs.reverse()
+    for df, a in zip(dfs, inputs[::-1]):
+        g = g * df(a)
+        grads.append(g)
+    return grads[::-1]
+
+
+# %% That is memoization
+# breaks: is called at most once
+def chain_grads(fs, dfs, x):
+    inputs = [x]
+    for f in fs[:-1]:
+        inputs.append(f(inputs[-1]))
+    shape = fs[0](x).shape
+    g, grads = torch.ones(shape, dtype=x.dtype), []
+    for df, a in zip(dfs[::-1], inputs[::-1]):
         g = g * df(a)
         grads.insert(0, g)
     return grads

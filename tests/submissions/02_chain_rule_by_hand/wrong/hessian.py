@@ -1,4 +1,5 @@
 # %% differentiate once more
+# breaks: from a tensor to a scalar tensor
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
@@ -10,6 +11,7 @@ def predict_units(activation, layers):
 
 
 # %% v was forgotten
+# breaks: are tensors of one shape
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
@@ -43,6 +45,7 @@ def predict_units(activation, layers):
 
 
 # %% holds for ReLU and GELU
+# breaks: is `"relu"`, `"gelu"`
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
@@ -54,6 +57,7 @@ def predict_units(activation, layers):
 
 
 # %% The input was forgotten
+# breaks: The input counts as one
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
@@ -65,6 +69,7 @@ def predict_units(activation, layers):
 
 
 # %% because x requires no gradient
+# breaks: does not require a gradient
 def hvp(loss, x, v):
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
     return torch.autograd.grad((g * v).sum(), x)[0]
@@ -85,6 +90,7 @@ def hvp(loss, x, v):
 
 
 # %% Hv of a polynomial, Hv of a network: Hv came back flat
+# breaks: the result has it as well
 def hvp(loss, x, v):
     n = x.numel()
     return torch.autograd.functional.hessian(loss, x).reshape(n, n) @ v.flatten()
@@ -129,3 +135,19 @@ def hvp(loss, x, v):
 # %% and a whole H must become a matrix
 def hvp(loss, x, v):
     return torch.autograd.functional.hessian(loss, x) @ v
+
+
+# %% Hv of a network: 'left a gradient in
+# breaks: get no gradient
+def hvp(loss, x, v):
+    x = x.clone().requires_grad_()
+    loss(x).backward(create_graph=True)
+    g, x.grad = x.grad, None
+    (g * v).sum().backward()
+    return x.grad
+
+
+# %% units: 
+# breaks: Weights and tensors of one number do not count
+def predict_units(activation, layers):
+    return 1 + ({"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] + 1) * layers

@@ -8,6 +8,7 @@ def softmax_vjp(dy, y):
 
 
 # %% Which dimension did you sum over?
+# breaks: each row of its output
 def relu_vjp(dy, y):
     return dy * (y > 0)
 
@@ -26,6 +27,7 @@ def softmax_vjp(dy, y):
 
 
 # %% expected (
+# breaks: has the shape of `y`
 def relu_vjp(dy, y):
     return dy * (y > 0)
 
@@ -35,6 +37,7 @@ def softmax_vjp(dy, y):
 
 
 # %% y >= 0 holds everywhere
+# breaks: its slope is 0
 def relu_vjp(dy, y):
     return dy * (y >= 0)
 
@@ -53,6 +56,7 @@ def softmax_vjp(dy, y):
 
 
 # %% however many are in front
+# breaks: There may be any number of dimensions
 def relu_vjp(dy, y):
     return dy * (y > 0)
 
@@ -89,6 +93,8 @@ def softmax_vjp(dy, y):
 
 
 # %% relu, softmax: dy was changed in place
+# breaks: holds afterwards what it held before
+# breaks: changes no tensor in place
 def relu_vjp(dy, y):
     dy[y <= 0] = 0
     return dy
@@ -102,3 +108,32 @@ def softmax_vjp(dy, y):
 # %% The diagonal was counted twice
 def softmax_vjp(dy, y):
     return y * (1 - y) * dy - y * (dy * y).sum(-1, keepdim=True)
+
+
+# %% softmax_vjp has changed its argument `y`
+# breaks: changes no tensor in place
+def softmax_vjp(dy, y):
+    y *= dy - (dy * y).sum(-1, keepdim=True)
+    return y
+
+
+# %% softmax: entry 1: 
+# breaks: or none
+def softmax_vjp(dy, y):
+    rows, d_rows = y.flatten(0, -2), dy.flatten(0, -2)
+    dx = torch.stack([r * (d - d @ r) for d, r in zip(d_rows, rows)])
+    return dx.reshape(y.shape)
+
+
+# %% relu: entry 1: 
+# breaks: or none
+def relu_vjp(dy, y):
+    batch, *_, last = y.shape if y.ndim > 1 else (1, 1)
+    return (dy.reshape(batch, -1, last) * (y.reshape(batch, -1, last) > 0)).reshape(y.shape[:1] + y.shape[1:-1] + (last,))
+
+
+# %% as you found it
+# breaks: no setting of torch is different
+def softmax_vjp(dy, y):
+    torch.set_grad_enabled(False)
+    return y * (dy - (dy * y).sum(-1, keepdim=True))

@@ -1,4 +1,5 @@
 # %% one cell may win several
+# breaks: its gradients add up
 def max_pool_vjp(dy, indices, shape):
     dx = torch.zeros(shape).flatten(2)
     dx.scatter_(2, indices.flatten(2), dy.flatten(2))
@@ -12,6 +13,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 
 
 # %% not of the whole batch
+# breaks: does not count over the channels
 def max_pool_vjp(dy, indices, shape):
     dx = torch.zeros(shape)
     dx.view(-1).scatter_add_(0, indices.reshape(-1), dy.reshape(-1))
@@ -45,6 +47,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 
 
 # %% in all dimensions in front
+# breaks: They were used in every row
 def max_pool_vjp(dy, indices, shape):
     return torch.zeros(shape).flatten(2).scatter_add(2, indices.flatten(2), dy.flatten(2)).view(shape)
 
@@ -122,6 +125,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 
 
 # %% dx was divided by rstd
+# breaks: 1 divided by the standard deviation
 def max_pool_vjp(dy, indices, shape):
     return torch.zeros(shape).flatten(2).scatter_add(2, indices.flatten(2), dy.flatten(2)).view(shape)
 
@@ -133,6 +137,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 
 
 # %% dw and db are swapped
+# breaks: have the shape (D,)
 def max_pool_vjp(dy, indices, shape):
     return torch.zeros(shape).flatten(2).scatter_add(2, indices.flatten(2), dy.flatten(2)).view(shape)
 
@@ -171,6 +176,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 
 
 # %% windows side by side, windows that overlap: A row of the image has W cells
+# breaks: row by row
 def max_pool_vjp(dy, indices, shape):
     dx = torch.zeros(shape)
     for n in range(shape[0]):
@@ -206,3 +212,29 @@ def layer_norm_vjp(dy, y, rstd, w, b):
     x_hat, g = (y - b) / w, dy * w
     dx = rstd * (g - g.mean(-1) - x_hat * (g * x_hat).mean(-1))
     return dx, (dy * x_hat).flatten(0, -2).sum(0), dy.flatten(0, -2).sum(0)
+
+
+# %% dw and db of LayerNorm: 
+# breaks: There is at least one dimension before the last
+def layer_norm_vjp(dy, y, rstd, w, b):
+    x_hat, g = (y - b) / w, dy * w
+    dx = rstd * (g - g.mean(-1, keepdim=True) - x_hat * (g * x_hat).mean(-1, keepdim=True))
+    return dx, (dy * x_hat).sum((0, 1)), dy.sum((0, 1))
+
+
+# %% windows that overlap: shape
+# breaks: the shape of `x` and of the result
+def max_pool_vjp(dy, indices, shape):
+    n, c, h, w = indices.shape
+    side = 2 * h, 2 * w
+    cells = dy.new_zeros(n, c, side[0] * side[1])
+    return cells.scatter_add(2, indices.flatten(2), dy.flatten(2)).reshape(n, c, *side)
+
+
+# %% values differ
+# breaks: `dy` and `indices` have the shape
+def max_pool_vjp(dy, indices, shape):
+    cells = dy.new_zeros(shape[0], 1, shape[2] * shape[3])
+    for channel in range(shape[1]):
+        cells[:, 0].scatter_add_(1, indices[:, channel].flatten(1), dy[:, channel].flatten(1))
+    return cells.reshape(shape[0], 1, *shape[2:]).expand(shape)

@@ -27,3 +27,13 @@ def alive_at_peak(events):
         if sum(there.values()) > most:
             most, best = sum(there.values()), dict(there)
     return sorted(best.items(), key=lambda e: (-e[1], e[0]))
+
+
+# %% a stack of snapshots, as a tuple of tuples
+def alive_at_peak(events):
+    states = [{}]
+    for name, nbytes in events:
+        state = {n: size for n, size in states[-1].items() if n != name}
+        states.append(state | ({name: nbytes} if nbytes > 0 else {}))
+    at = max(states, key=lambda state: sum(state.values()))
+    return tuple(sorted(at.items(), key=lambda pair: (-pair[1], pair[0])))

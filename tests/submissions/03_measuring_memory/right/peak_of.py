@@ -12,3 +12,11 @@ def peak_of(events):
 def peak_of(events):
     live = torch.tensor([sum(n for _, n in events[: i + 1]) for i in range(len(events))])
     return {"peak": live.max().item(), "left": int(live[-1]), "moment": live.tolist().index(live.max().item())}
+
+
+# %% NumPy, and floats without a fraction
+def peak_of(events):
+    import numpy as np
+
+    live = np.cumsum([nbytes for _, nbytes in events])
+    return {"peak": float(live.max()), "left": live[-1], "moment": live.argmax()}

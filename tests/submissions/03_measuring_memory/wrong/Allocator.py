@@ -1,4 +1,5 @@
 # %% The largest free block is handed out
+# breaks: the smallest one that is large enough
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -57,6 +58,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% never share a segment
+# breaks: free block of that pool
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.size >= size]
@@ -102,6 +104,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% not with the one in front of it
+# breaks: on both sides
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -143,6 +146,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% Blocks of two segments were merged
+# breaks: if they are in the same segment
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -166,6 +170,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% `reserved` still counts them
+# breaks: is lowered by their size
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -192,6 +197,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% the blocks are still there
+# breaks: Its blocks leave the list
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -218,6 +224,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% CUDA takes whole segments
+# breaks: stays as it is
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -286,6 +293,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% Of two free blocks that fit equally well
+# breaks: the one at the lowest address
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -314,6 +322,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% `>=`, not `>`
+# breaks: A block of exactly
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size > size]
@@ -342,6 +351,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% best fit, merging, empty_cache, the MLP's forward: free does not lower `allocated`
+# breaks: which lowers `allocated`
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -369,6 +379,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% lowered by the size of the merged block
+# breaks: by the block's size
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -424,6 +435,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% the list still holds the block
+# breaks: one block in place of two
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -450,6 +462,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% go through a copy
+# breaks: gives back every segment
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -478,6 +491,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% `next_address` went down
+# breaks: never becomes lower
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]

@@ -10,6 +10,7 @@ def alive_at_peak(events):
 
 
 # %% takes its name out
+# breaks: is not in use
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     there = {name: n for name, n in events[: live.index(max(live)) + 1] if n > 0}
@@ -17,6 +18,7 @@ def alive_at_peak(events):
 
 
 # %% slices leave their end out
+# breaks: The event that reaches the peak
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     there = {}
@@ -26,6 +28,7 @@ def alive_at_peak(events):
 
 
 # %% last moment at which the peak is in use
+# breaks: the first time counts
 def alive_at_peak(events):
     there, best, most = {}, [], 0
     for name, nbytes in events:
@@ -37,6 +40,7 @@ def alive_at_peak(events):
 
 
 # %% smallest first
+# breaks: The largest comes first
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     there = {}
@@ -67,6 +71,7 @@ def alive_at_peak(events):
 
 
 # %% two have the same size
+# breaks: are in alphabetical order
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     there = {}
@@ -76,6 +81,7 @@ def alive_at_peak(events):
 
 
 # %% given back and then taken again, before the peak, is missing
+# breaks: unless it was taken again
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     there = {}
@@ -88,6 +94,7 @@ def alive_at_peak(events):
 
 
 # %% that of the first time
+# breaks: may then have a different size
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     sizes, there = {}, set()
@@ -141,3 +148,14 @@ def alive_at_peak(events):
     for name, nbytes in events[: live.index(max(live)) + 1]:
         there[name] = there.get(name, 0) + nbytes
     sorted(((k, n) for k, n in there.items() if n), key=lambda entry: (-entry[1], entry[0]))
+
+
+# %% is not right
+# breaks: The event that reaches the peak
+def alive_at_peak(events):
+    there, best, most = {}, {}, 0
+    for name, nbytes in events:
+        there[name] = there.get(name, 0) + nbytes
+        if sum(there.values()) >= most and len(there) > 1:
+            most, best = sum(there.values()), dict(there)
+    return sorted([e for e in best.items() if e[1]], key=lambda e: (-e[1], e[0]))

@@ -1,4 +1,5 @@
 # %% stays with the tensor
+# breaks: is not cut off
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     if rounded <= MiB:
@@ -8,6 +9,7 @@ def first_block(nbytes):
 
 
 # %% pool, segment: A request of exactly 1 MiB was sent to the large pool
+# breaks: is `"small"` or `"large"`
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     pool = "small" if rounded < MiB else "large"
@@ -18,6 +20,7 @@ def first_block(nbytes):
 
 
 # %% exactly 10 MiB
+# breaks: is the size of the segment
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     pool = "small" if rounded <= MiB else "large"
@@ -28,6 +31,7 @@ def first_block(nbytes):
 
 
 # %% it must be more than 1 MiB
+# breaks: is not cut off
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     pool = "small" if rounded <= MiB else "large"
@@ -38,6 +42,7 @@ def first_block(nbytes):
 
 
 # %% not rounded up any further
+# breaks: rounded up to a multiple of 512
 def first_block(nbytes):
     rounded = (nbytes // 512 + 1) * 512
     pool = "small" if rounded <= MiB else "large"
@@ -48,6 +53,7 @@ def first_block(nbytes):
 
 
 # %% That is what is reserved
+# breaks: is the size of the block that the tensor gets
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     pool = "small" if rounded <= MiB else "large"
@@ -95,6 +101,7 @@ def first_block(nbytes):
 
 
 # %% pool: The small pool ends at 1 MiB
+# breaks: is `"small"` or `"large"`
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     segment = 2 * MiB if rounded <= MiB else 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
@@ -105,6 +112,7 @@ def first_block(nbytes):
 
 
 # %% segment: Rounding comes first
+# breaks: is the size of the segment
 def first_block(nbytes):
     rounded = -(-nbytes // 512) * 512
     pool = "small" if rounded <= MiB else "large"
@@ -132,3 +140,17 @@ def first_block(nbytes):
     rest = segment - rounded
     cut = rest > MiB
     return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if cut else segment}
+
+
+# %% pool: 
+# breaks: It depends on the rounded request
+def first_block(nbytes):
+    rounded = -(-nbytes // 512) * 512
+    pool = "small" if nbytes < MiB else "large"
+    if rounded <= MiB:
+        segment = 2 * MiB
+    else:
+        segment = 20 * MiB if rounded < 10 * MiB else -(-rounded // (2 * MiB)) * 2 * MiB
+    rest = segment - rounded
+    is_cut = rest >= 512 if rounded <= MiB else rest > MiB
+    return {"rounded": rounded, "pool": pool, "segment": segment, "allocated": rounded if is_cut else segment}

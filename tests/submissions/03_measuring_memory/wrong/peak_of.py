@@ -1,4 +1,5 @@
 # %% all that was ever taken
+# breaks: is the most bytes in use
 def peak_of(events):
     taken, live, moment = 0, 0, 0
     for i, (_, nbytes) in enumerate(events):
@@ -17,6 +18,7 @@ def peak_of(events):
 
 
 # %% the first one was asked
+# breaks: is the number of the first event
 def peak_of(events):
     live = peak = moment = 0
     for i, (_, nbytes) in enumerate(events):
@@ -27,6 +29,7 @@ def peak_of(events):
 
 
 # %% events are counted from 0
+# breaks: Events are counted from 0
 def peak_of(events):
     live = peak = moment = 0
     for i, (_, nbytes) in enumerate(events, 1):
@@ -37,6 +40,7 @@ def peak_of(events):
 
 
 # %% What is left is the last of the running sums
+# breaks: after the last event
 def peak_of(events):
     live = list(accumulate(n for _, n in events))
     return {"peak": max(live), "left": max(live), "moment": live.index(max(live))}
@@ -58,3 +62,37 @@ def peak_of(events):
 def peak_of(events):
     live = list(accumulate(n for _, n in events))
     return max(live), live[-1], live.index(max(live))
+
+
+# %% peak, moment: 
+# breaks: after any of the events
+def peak_of(events):
+    live = list(accumulate(nbytes for _, nbytes in events))
+    later = live[1:] or live
+    return {"peak": max(later), "left": live[-1], "moment": live.index(max(later))}
+
+
+# %% as you found it
+# breaks: no setting of torch is different
+def peak_of(events):
+    torch.set_default_dtype(torch.float64)
+    live = torch.tensor([float(n) for _, n in events]).cumsum(0)
+    return {"peak": live.max(), "left": live[-1], "moment": live.tolist().index(live.max().item())}
+
+
+# %% has changed its argument `events`
+# breaks: does not change its arguments
+def peak_of(events):
+    live, sums = 0, []
+    while events:
+        live += events.pop(0)[1]
+        sums.append(live)
+    return {"peak": max(sums), "left": live, "moment": sums.index(max(sums))}
+
+
+# %% moment: 
+# breaks: is the number of the first event
+def peak_of(events):
+    live = list(accumulate(nbytes for _, nbytes in events))
+    at = live.index(max(live))
+    return {"peak": max(live), "left": live[-1], "moment": events[at][0]}

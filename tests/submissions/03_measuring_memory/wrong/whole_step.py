@@ -1,4 +1,5 @@
 # %% That is the peak before backward
+# breaks: is the peak of the whole step
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     return {
@@ -18,6 +19,7 @@ def whole_step(build):
 
 
 # %% the step that it returns never ran
+# breaks: is what is measured
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", fake=True)
     phase = run.timeline.changes[run.timeline.peak_moment].phase
@@ -26,6 +28,7 @@ def whole_step(build):
 
 
 # %% alive at the peak of the forward pass
+# breaks: alive at that moment
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     line = run.timeline
@@ -62,6 +65,7 @@ def whole_step(build):
 
 
 # %% forward: That is the peak of the whole step
+# breaks: is the peak before backward
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     phase = run.timeline.changes[run.timeline.peak_moment].phase
@@ -74,6 +78,7 @@ def whole_step(build):
 
 
 # %% activations: That is what the activations asked for
+# breaks: not those that the tensors asked for
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     return {
@@ -97,6 +102,7 @@ def whole_step(build):
 
 
 # %% phase: One change too early or too late
+# breaks: is the phase of the change
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     return {
@@ -108,6 +114,7 @@ def whole_step(build):
 
 
 # %% step: That is what is reserved
+# breaks: not of what is reserved
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     return {
