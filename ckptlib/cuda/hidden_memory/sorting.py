@@ -14,6 +14,7 @@ from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
 from . import cub
 from .allocations import (
+    HALVES,
     NOTHING,
     HiddenMemory,
     MemoryStep,
@@ -164,7 +165,9 @@ def embedding_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     before = copies(indices, dy)
     if indices.numel <= 3072 and not by_frequency:
         return HiddenMemory(before)
-    inside = _sorted_backward(dy, indices, rows, by_frequency, gpu)
+    inside = _sorted_backward(
+        dy, indices, rows, by_frequency, gpu, adds=not torch.are_deterministic_algorithms_enabled()
+    )
     return inside._replace(before=before + inside.before)
 
 
@@ -179,17 +182,25 @@ def embedding_bag_backward(op: Op, gpu: Gpu) -> HiddenMemory:
     return inside._replace(before=copies(dy) + inside.before)
 
 
-def _sorted_backward(dy: TensorMeta, indices: TensorMeta, rows: int, by_frequency: bool, gpu: Gpu) -> HiddenMemory:
-    """EmbeddingBackwardKernel.cu: sums runs of equal indices in tens."""
+def _sorted_backward(
+    dy: TensorMeta, indices: TensorMeta, rows: int, by_frequency: bool, gpu: Gpu, adds: bool = False
+) -> HiddenMemory:
+    """EmbeddingBackwardKernel.cu: sums runs of equal indices in tens, and then the sums of each run.
+
+    Since 2.11 (pytorch#172454), where few runs are long and it `adds` in any order, each sum of ten is added to its row
+    at once: there the run of each is needed and not its sum, and for half a gradient in float.
+    """
     n, size = indices.numel, indices.dtype.itemsize
     runs = min(n, rows)
     parts = n // 10 + runs
-    sums = parts * dy.shape[-1] * accumulated(dy.dtype)
+    sums: tuple[int, ...] = (parts * dy.shape[-1] * accumulated(dy.dtype),)
+    if adds and gpu.torch_release >= (2, 11) and runs < 4 * gpu.sm_count and parts > 4 * runs:
+        sums = (parts * size, *((rows * dy.shape[-1] * 4,) if dy.dtype in HALVES else ()))
     scan = passing(cub.scan_by_key(n))
     order = (n * size, n * size, *passing(n * size, cub.radix_sort(n, size, size, gpu, _bits(rows))))
     counts = (n * size, *scan, *scan) if by_frequency else ()
     starts = (n * size, 8, *passing(n * size, cub.scan_by_key(n)), runs * size, runs * size)
-    return HiddenMemory((*order, *counts), (*starts, *passing(cub.scan_by_key(runs)), 8, parts * size, sums))
+    return HiddenMemory((*order, *counts), (*starts, *passing(cub.scan_by_key(runs)), 8, parts * size, *sums))
 
 
 def embedding_bag(op: Op, gpu: Gpu) -> HiddenMemory:

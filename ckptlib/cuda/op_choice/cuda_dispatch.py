@@ -38,6 +38,7 @@ from .host_tensors import (
     assumed,
     copy_to,
     copying,
+    copying_to,
     is_host,
     mark_host,
     run_on_host,
@@ -145,6 +146,7 @@ def _install() -> None:
     _patch(torch.cuda, "is_bf16_supported", lambda original, *a, **kw: bool(_mine()) or original(*a, **kw))
     _patch(torch, "clear_autocast_cache", _clear_casts)
     _patch(torch.autograd, name_of("engine_entry"), _run_engine)
+    _patch(torch.autograd.graph.save_on_cpu, "__init__", _save_on_host)
     for module in [m for name, m in sys.modules.items() if name.startswith("torch.optim.")]:
         if hasattr(module, name_of("capturable_devices")):
             _patch(module, name_of("capturable_devices"), _with_cpu)
@@ -163,7 +165,12 @@ def _uninstall() -> None:
 
 def _patch(module: Any, name: str, replacement: Callable) -> None:
     original = getattr(module, name)
-    setattr(module, name, functools.wraps(original)(functools.partial(replacement, original)))
+
+    @functools.wraps(original)
+    def patched(*args: Any, **kwargs: Any) -> Any:  # a function, and so a method where `module` is a class
+        return replacement(original, *args, **kwargs)
+
+    setattr(module, name, patched)
     _undo.append(lambda: setattr(module, name, original))
 
 
@@ -179,6 +186,30 @@ def _clear_casts(original: Callable[[], None]) -> None:
 
 def _run_engine(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _mine()[-1].engine.run(original, *args, **kwargs) if _mine() else original(*args, **kwargs)
+
+
+def _save_on_host(
+    original: Callable[..., None], self: Any, pin_memory: bool = False, *args: Any, **kwargs: Any
+) -> None:
+    """torch/autograd/graph.py `save_on_cpu`: everything is on a CPU already, so the copies have to be announced."""
+    if not _mine():
+        return original(self, pin_memory, *args, **kwargs)
+    layout = torch.contiguous_format if pin_memory else torch.preserve_format
+
+    def pack(t: Tensor) -> tuple[bool, Tensor]:
+        if is_host(t):
+            return True, t
+        with copying_to("host"):
+            return False, t.to("cpu", copy=True, memory_format=layout)
+
+    def unpack(packed: tuple[bool, Tensor]) -> Tensor:
+        was_on_host, t = packed
+        if was_on_host:
+            return t
+        with copying_to("device"):
+            return t.to("cpu", copy=True)
+
+    return torch.autograd.graph.saved_tensors_hooks.__init__(self, pack, unpack)
 
 
 @contextlib.contextmanager

@@ -326,8 +326,35 @@ def _renorm(gpu: Gpu, plain: Path, x: Tensor, p: float, dim: int, maxnorm: float
     return _Renorm.apply(x, plain, p, dim, maxnorm)
 
 
+class _FilledWithTensor(torch.autograd.Function):
+    """FunctionsManual.cpp `masked_fill_backward`. While it is traced, torch takes a formula that looks at no values."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, plain: Path, mask: Tensor, value: Tensor) -> Tensor:
+        ctx.save_for_backward(mask)
+        return plain(x, mask, value)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        (dy,), (mask,) = grads, ctx.saved_tensors
+        dx = dy.masked_fill(mask, 0) if ctx.needs_input_grad[0] else None
+        return dx, None, None, dy.masked_select(mask).sum()
+
+
+def _masked_fill(gpu: Gpu, plain: Path, x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    if not (torch.is_grad_enabled() and value.requires_grad):
+        return plain(x, mask, value)
+    if isinstance(mask, FakeTensor):
+        note_unknown(
+            "masked_fill", "its backward selects gradients by the mask, whose values a fake tensor does not have"
+        )
+        return plain(x, mask, value)
+    return _FilledWithTensor.apply(x, plain, mask, value)
+
+
 PATHS: dict[str, Path] = {
     "renorm": _renorm,
+    "masked_fill.Tensor": _masked_fill,
     "prod": _prod,
     "prod.dim_int": _prod,
     "dropout": _dropout,

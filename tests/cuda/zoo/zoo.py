@@ -61,6 +61,8 @@ class Counted:
 
 def entries() -> dict[str, Entry]:
     """All of the zoo. An op's name begins with "op ", so that no program has the name of an op."""
+    import third_ops  # noqa: F401
+    import third_programs  # noqa: F401
     import unseen_ops  # noqa: F401
     import unseen_programs  # noqa: F401  they add theirs
     from ops import OPS
