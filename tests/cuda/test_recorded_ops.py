@@ -136,3 +136,19 @@ def test_inference_mode_takes_what_no_grad_takes(fake):
 def test_what_only_a_library_knows_is_declared(function, who):
     found = ck.measure(lambda: function(torch.eye(30)), "sim:cuda", gpu=A100)
     assert any(who in why for why in found.unknowns.values())
+
+
+@pytest.mark.parametrize("pin_memory", [False, True])
+def test_what_save_on_cpu_saves_leaves_the_gpu(pin_memory):
+    """Forward leaves the input and the sum, and backward gets the saved result of exp back."""
+    x = torch.ones(512, 512, requires_grad=True)
+
+    def step():
+        with torch.autograd.graph.save_on_cpu(pin_memory=pin_memory):
+            total = x.exp().sum()
+        ck.mark("forward")
+        total.backward()
+
+    found = ck.measure(step, "sim:cuda")
+    assert found.marks[0].allocated == 512 * 512 * 4 + 512
+    assert torch.equal(x.grad, torch.ones(512, 512).exp())
