@@ -143,7 +143,7 @@ def counted(count_runs, schedules, given):
     }
 
 
-@check.task(points=1.5, section="6.2", names="predict_runs, count_runs", cases=2, parts=True)
+@check.task(points=1.5, section="6.2", names="predict_runs, count_runs", cases=2, parts=True, changes=True)
 def runs(given, predict_runs, count_runs):
     sizes = [(given.integer(3, 7), given.integer(2, 5)) for _ in range(2)]  # stages in a chunk, chunks
     n, save = given.integer(7, 12), given.choice([True, False])
@@ -293,7 +293,7 @@ def revolved(given, revolve, n, slots):
     }
 
 
-@check.task(points=2, section="6.5", cases=2, parts=True)
+@check.task(points=2, section="6.5", cases=2, parts=True, changes=True)
 def revolve(given, revolve):
     asked = {
         "one slot": (given.integer(5, 12), 1),
