@@ -390,13 +390,25 @@ PARTS = {
     ),
 }
 
-# Modules whose frames stand between a line of a program and its kernel. They are named here and not imported.
-DISPATCH_MODULES = ("torch.utils._python_dispatch", "torch._ops", "torch._compile", "torch._dynamo")
+# These modules are named here and not imported. The import of the compiler takes a second.
+COMPILER = "torch._dynamo"
+# Modules whose frames stand between a line of a program and its kernel.
+DISPATCH_MODULES = ("torch.utils._python_dispatch", "torch._ops", "torch._compile", COMPILER)
 
 
 def clear_cublas_workspaces() -> None:
     """Free the memory that cuBLAS keeps for each of its handles. Builds without CUDA do not have this function."""
     torch._C._cuda_clearCublasWorkspaces()
+
+
+def is_compiled_module(made: Any) -> bool:
+    """Did torch.compile(module) return it? Its class is known by the name of its module, and nothing is imported."""
+    return type(made).__module__.startswith(COMPILER)
+
+
+def is_compiled_function(made: Any) -> bool:
+    """Did torch.compile(function) return it? What torch.compiler.disable returns has the first of these names as well."""
+    return hasattr(made, "_torchdynamo_orig_callable") and not getattr(made, "_torchdynamo_disable", False)
 
 
 def require_torch(release: str, what: str) -> None:

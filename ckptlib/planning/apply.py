@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..errors import CkptError
 from ..remember.user_models import caching, is_compiled
+from ..torch_internals import is_compiled_module
 from .plan import Plan
 from .schedule import Schedule
 from .scheduled_model import BlocksInTurn
@@ -94,7 +95,7 @@ def apply(model: nn.Module, plan: Plan | BlockPlan | str | PathLike[str]) -> nn.
     """
     if not isinstance(model, nn.Module):
         raise CkptError(f"model is a {type(model).__name__}, but apply changes an nn.Module in place")
-    if is_compiled(model) and hasattr(model, "_orig_mod"):
+    if is_compiled_module(model):
         raise CkptError("the model is compiled: apply the plan first, and compile what ck.apply returns")
     root = _unwrapped(model)
     if root in _applied:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import CkptError
 from ..remember.user_models import without_cache
-from ..torch_internals import name_of, not_compiled
+from ..torch_internals import COMPILER, name_of, not_compiled
 from ..tracing.storages import version
 from .block_detection import BlockCall, Chain
 from .execute import ChainRun, execute
@@ -102,7 +102,7 @@ class BlocksInTurn:
         if not torch.is_grad_enabled():  # no backward, no schedule
             return stage(x)
         # Uncompiled, if there is a compiler. Otherwise not_compiled would import it.
-        advance = _advance_uncompiled if "torch._dynamo" in sys.modules else BlocksInTurn._advance
+        advance = _advance_uncompiled if COMPILER in sys.modules else BlocksInTurn._advance
         return advance(self, i, stage, x)
 
     def _advance(self, i: int, stage: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ..cuda.gpus import Speed
-from ..torch_internals import TorchDispatchMode, storage_address
+from ..torch_internals import TorchDispatchMode, schema, storage_address
 from ..tracing.storages import tensors_in
 from .op_costs import op_flops
 
@@ -43,7 +43,7 @@ class Work(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         given, results = list(tensors_in((args, kwargs or {}))), list(tensors_in(out))
-        pairs = zip(func._schema.arguments, args, strict=False)
+        pairs = zip(schema(func).arguments, args, strict=False)
         changed = [t for arg, value in pairs if arg.is_write for t in tensors_in(value)]  # of an op in place
         homes = {storage_address(t.untyped_storage()) for t in given}
         made = [t for t in results if storage_address(t.untyped_storage()) not in homes]

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ..errors import CkptError
-from ..torch_internals import name_of
+from ..torch_internals import is_compiled_function, is_compiled_module, name_of
 
 FORMS = "return (model, inputs) or (model, inputs, loss)"
 Arguments = tuple[tuple, dict[str, Any]]  # the arguments of a call, and the named ones
@@ -150,16 +150,9 @@ def refuse_compiled(made: Any) -> None:
 
 def is_compiled(made: Any) -> bool:
     """Whether torch.compile returned it, or module.compile() was called. Parts of a module are not looked at."""
-    if isinstance(made, nn.Module):  # the type is known by its module's name, because its import loads the compiler
-        of_torch = type(made).__module__.startswith("torch._dynamo")
-        own_call = made.__dict__.get(_CALL)
-        return of_torch or (own_call is not None and _is_wrapper(own_call))
-    return inspect.isroutine(made) and _is_wrapper(made)
-
-
-def _is_wrapper(function: Any) -> bool:
-    compiled = hasattr(function, "_torchdynamo_orig_callable")
-    return compiled and not getattr(function, "_torchdynamo_disable", False)  # torch.compiler.disable has it as well
+    if isinstance(made, nn.Module):
+        return is_compiled_module(made) or is_compiled_function(made.__dict__.get(_CALL))
+    return inspect.isroutine(made) and is_compiled_function(made)
 
 
 def _used_by(made: Any) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,7 @@
 """Does a model that keeps to a plan in place train as before, in the bytes of the plan, whatever it is wrapped in?"""
 
 import copy
+import importlib
 import json
 import tempfile
 from dataclasses import replace
@@ -246,15 +247,15 @@ def test_a_plan_in_a_file_is_the_plan(plans, tmp_path):
 
 
 def test_the_command_writes_a_plan_that_keeps_to_the_budget(tmp_path, monkeypatch, capsys):
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "planned_model.py").write_text(
         "import torch\nfrom torch import nn\n\n\ndef build():\n    torch.manual_seed(0)\n"
         "    blocks = (nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(6))\n"
         "    return nn.Sequential(*blocks), torch.randn(32768, 64), lambda y: y.square().mean()\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert main(["plan", "mine:build", "--fake", "--budget", "100MB", "--write", "plan.json"]) == 0
+    assert main(["plan", "planned_model:build", "--fake", "--budget", "100MB", "--write", "plan.json"]) == 0
     assert "Written: plan.json. In your training: ck.apply(model, 'plan.json')" in capsys.readouterr().out
-    from mine import build
+    build = importlib.import_module("planned_model").build
 
     def planned():
         model, *rest = build()
@@ -262,7 +263,7 @@ def test_the_command_writes_a_plan_that_keeps_to_the_budget(tmp_path, monkeypatc
 
     with_plan, without = (ck.measure(f, "sim:cuda", builds=True, fake=True).peak for f in (planned, build))
     assert with_plan <= 100_000_000 < without
-    assert main(["plan", "mine:build", "--write", "plan.json"]) == 2
+    assert main(["plan", "planned_model:build", "--write", "plan.json"]) == 2
     assert "--write needs --budget" in capsys.readouterr().err
 
 

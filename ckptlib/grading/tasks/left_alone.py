@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...torch_internals import dispatch_modes, function_modes, newest_saved_tensor_hooks
+from ...torch_internals import dispatch_modes, function_modes, newest_saved_tensor_hooks, version_counter
 
 _DEEPEST = 4  # lists in lists
 
@@ -70,7 +70,7 @@ def _settings() -> dict[str, Any]:
 def _picture(value: Any, depth: int = 0) -> Any:
     """What can be compared after a call. Nothing is computed, because a probe may count what is."""
     if isinstance(value, Tensor):
-        version = -1 if value.is_inference() else value._version
+        version = -1 if value.is_inference() else version_counter(value)
         return id(value), version
     if isinstance(value, nn.Module):
         parts = {name: (module.training, _hooks(module)) for name, module in value.named_modules()}
