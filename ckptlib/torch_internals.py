@@ -407,7 +407,7 @@ def is_compiled_module(made: Any) -> bool:
 
 
 def is_compiled_function(made: Any) -> bool:
-    """Did torch.compile(function) return it? What torch.compiler.disable returns has the first of these names as well."""
+    """Did torch.compile(function) return it? What torch.compiler.disable returns has the first of these names too."""
     return hasattr(made, "_torchdynamo_orig_callable") and not getattr(made, "_torchdynamo_disable", False)
 
 

@@ -9,8 +9,10 @@ from itertools import groupby
 
 import torch
 
-from ..planning.apply import write_plan
+from ..errors import CkptError
+from ..planning.apply import apply, write_plan
 from ..planning.budget_search import NoPlanFits, WholeStep
+from ..planning.module_plan import ModulePlan
 from ..planning.nested_checkpoints import Calls, brackets, nested_calls
 from ..planning.plan import Plan, plan
 from ..planning.schedule import LEGEND, SAVE_INPUT, Schedule
@@ -31,19 +33,30 @@ def plan_model(args: argparse.Namespace) -> tuple[str, int]:
     how = {"device": args.device, "gpu": chosen_gpu(args), "fake": args.fake}
     with own_code(f"the step of {args.target} failed"):
         if args.budget is None:
-            return _offers(plan(target.training, **how).offers, args), 0
+            any_budget = plan(target.training, **how)
+            if isinstance(any_budget, ModulePlan):
+                return _module_offers(any_budget.offers, args), 0
+            return _offers(any_budget.offers, args), 0
         try:
             found = plan(target.training, budget=args.budget, **how)
         except NoPlanFits as error:
             answer = {"feasible": False, "budget": args.budget, "smallest_budget": error.smallest}
             return (json.dumps(answer, indent=2) if args.json else str(error)), 1
         same = None if args.fake else _trains_the_same(target.training(), found)
-    if args.plot:
-        from .. import figures
+    if isinstance(found, ModulePlan):
+        if args.plot:
+            raise CkptError("--plot draws a schedule, and this plan has none. Leave out --budget to draw all plans")
+        answer = modules_as_json(found, same)
+        text = "\n".join([str(found), *([] if same is None else [_verdict(same)])])
+    else:
+        if args.plot:
+            from .. import figures
 
-        save_plot(lambda: figures.schedule(found.schedule, found.costs, found.whole.unit), args.plot)
-    answer = as_json(found, same)
-    text = json.dumps(answer, indent=2) if args.json else as_text(found, answer)
+            schedule, costs, unit = found.schedule, found.costs, found.whole.unit
+            save_plot(lambda: figures.schedule(schedule, costs, unit), args.plot)
+        answer = as_json(found, same)
+        text = "" if args.json else as_text(found, answer)
+    text = json.dumps(answer, indent=2) if args.json else text
     if args.write:
         write_plan(found, args.write)
         if not args.json:
@@ -72,6 +85,24 @@ def as_json(found: Plan, same: bool | None) -> dict:
     }
 
 
+def modules_as_json(found: ModulePlan, same: bool | None) -> dict:
+    return {
+        "feasible": True,
+        "budget": found.budget,
+        "step_peak": found.peak,
+        "step_peak_without_plan": found.plain_peak,
+        "time_unit": "FLOPs",
+        "extra_time": found.extra,
+        "same_gradients": same,
+        "checkpoint": [module._asdict() for module in found.modules],
+        "no_chain_because": found.why,
+    }
+
+
+def _verdict(same: bool) -> str:
+    return f"Gradients with the plan, on this machine: {'the same as' if same else 'OTHERS than'} without it."
+
+
 def as_text(found: Plan, answer: dict) -> str:
     whole = found.whole
     rows = [
@@ -84,8 +115,7 @@ def as_text(found: Plan, answer: dict) -> str:
     again = sum(answer["forwards"]) - whole.costs.n
     notes = [f"Run again: {again} forward{'s' * (again != 1)}, {_percent(found)}."]
     if answer["same_gradients"] is not None:
-        verdict = "the same as" if answer["same_gradients"] else "OTHERS than"
-        notes.append(f"Gradients with the plan, on this machine: {verdict} without it.")
+        notes.append(_verdict(answer["same_gradients"]))
     share = answer["chain_peak_without_plan"] / answer["step_peak_without_plan"]
     notes.append(f"The chain is {share:.0%} of the step: only that can be planned.")
     notes += _unknown(whole)
@@ -141,15 +171,17 @@ def _percent(found: Plan) -> str:
     return f"+{100 * found.extra:.1f} % {of}"
 
 
-def _trains_the_same(training: Training, found: Plan) -> bool:
+def _trains_the_same(training: Training, found: Plan | ModulePlan) -> bool:
     """Whether one step, by the plan, leaves the gradients that the plain step leaves, on the CPU."""
     gradients = []
     training.model.zero_grad()
     state = {name: t.clone() for name, t in training.model.state_dict().items() if isinstance(t, torch.Tensor)}
     with torch.random.fork_rng():
-        for steps in (training.passes(), training.passes(found.applied_to(training.model))):
+        for planned in (False, True):
             torch.manual_seed(0)
-            steps()
+            if planned:
+                apply(training.model, found)
+            training.passes()()
             gradients.append([p.grad for p in training.model.parameters()])
             training.model.zero_grad()
             training.model.load_state_dict(state, strict=False)
@@ -186,6 +218,26 @@ def _offers(found: list[Plan], args: argparse.Namespace) -> str:
     columns = ("peak, bytes", "MiB", "forwards again", "cost")
     notes = ["Choose one: --budget BYTES, for the whole step.", *_unknown(whole)]
     return str(Table(title, columns, rows, notes))
+
+
+def _module_offers(found: list[ModulePlan], args: argparse.Namespace) -> str:
+    if args.plot:
+        from .. import figures
+
+        points = [(one.peak, 100 * one.extra) for one in found]
+        save_plot(lambda: figures.pareto({"plans": points}, "run again (% FLOPs)"), args.plot)
+    if args.json:
+        plans = [{"step_peak": one.peak, "checkpoint": one.paths, "extra_time": one.extra} for one in found]
+        return json.dumps({"no_chain_because": found[0].why, "time_unit": "FLOPs", "plans": plans}, indent=2)
+    rows = [(one.peak, mib(one.peak), len(one.paths), f"+{100 * one.extra:.1f} % FLOPs") for one in found]
+    measured = found[0].search.step.run().measured
+    notes = [
+        f"Modules are checkpointed one by one, because {found[0].why}.",
+        "Choose one: --budget BYTES, for the whole step.",
+        *measured.notes,
+    ]
+    columns = ("peak, bytes", "MiB", "modules", "cost")
+    return str(Table(f"plans for single modules: the step on {measured.device}", columns, rows, notes))
 
 
 def _unknown(whole: WholeStep) -> list[str]:

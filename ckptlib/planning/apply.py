@@ -17,6 +17,8 @@ from torch.utils.checkpoint import checkpoint
 from ..errors import CkptError
 from ..remember.user_models import caching, is_compiled
 from ..torch_internals import is_compiled_module
+from .checkpointed_modules import CheckpointedModules
+from .module_plan import ModulePlan
 from .plan import Plan
 from .schedule import Schedule
 from .scheduled_model import BlocksInTurn
@@ -28,12 +30,12 @@ class BlockPlan(NamedTuple):
     """As much of a plan as a model needs to keep to it. It can be written to a file."""
 
     paths: list[str]  # of the blocks, in the order of their calls
-    schedule: Schedule
+    schedule: Schedule | None  # without one, each block is a checkpoint of its own
 
     @classmethod
-    def of(cls, plan: Plan | BlockPlan | str | PathLike[str]) -> BlockPlan:
-        if isinstance(plan, BlockPlan):
-            return plan
+    def of(cls, plan: Plan | ModulePlan | str | PathLike[str]) -> BlockPlan:
+        if isinstance(plan, ModulePlan):
+            return cls(plan.paths, None)
         if isinstance(plan, Plan):
             return cls(plan.whole.chain.names, plan.schedule)
         if isinstance(plan, (str, PathLike)):
@@ -41,16 +43,15 @@ class BlockPlan(NamedTuple):
         raise CkptError(f"plan is a {type(plan).__name__}, expected the result of ck.plan, or the name of its file")
 
 
-def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
+def write_plan(plan: Plan | ModulePlan, path: str | PathLike[str]) -> None:
     """Write a plan to a JSON file, which `ck.apply(model, path)` reads."""
     found = BlockPlan.of(plan)
     contents = {
         "format": FORMAT,
         "blocks": found.paths,
-        "actions": [list(action) for action in found.schedule.actions],
+        "actions": None if found.schedule is None else [list(action) for action in found.schedule.actions],
         "budget": plan.budget,
         "step_peak": plan.peak,
-        "device": plan.whole.run().measured.device,
     }
     try:
         Path(path).write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
@@ -68,7 +69,8 @@ def _read(path: Path) -> BlockPlan:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise CkptError(f"{path} is not a plan of this release. Write it again: ckptlib plan ... --write {path}")
     try:
-        return BlockPlan(list(found["blocks"]), Schedule(len(found["blocks"]), [tuple(a) for a in found["actions"]]))
+        paths, actions = list(found["blocks"]), found["actions"]
+        return BlockPlan(paths, None if actions is None else Schedule(len(paths), [tuple(a) for a in actions]))
     except (KeyError, TypeError) as error:
         raise CkptError(f"{path} is not a complete plan: {error!r}. Write it again: ckptlib plan ...") from None
 
@@ -77,7 +79,7 @@ def _read(path: Path) -> BlockPlan:
 _applied: weakref.WeakKeyDictionary[nn.Module, Callable[[], None]] = weakref.WeakKeyDictionary()  # model -> undo
 
 
-def apply(model: nn.Module, plan: Plan | BlockPlan | str | PathLike[str]) -> nn.Module:
+def apply(model: nn.Module, plan: Plan | ModulePlan | str | PathLike[str]) -> nn.Module:
     """Have a model train by a plan, in place, and return it. `ck.unapply(model)` undoes it.
 
     model   built like the one that was planned. It may be wrapped in DistributedDataParallel or sharded by
@@ -85,7 +87,7 @@ def apply(model: nn.Module, plan: Plan | BlockPlan | str | PathLike[str]) -> nn.
             same names.
     plan    the result of `ck.plan`, or the name of a file that `ckptlib plan ... --write` wrote.
 
-    From then on, each forward that builds a graph follows the schedule, and its backward recomputes. Gradients are the
+    From then on, each forward that builds a graph follows the plan, and its backward recomputes. Gradients are the
     plain model's, and a step needs `plan.peak` bytes. Forwards under no_grad run as before. In a model of
     `transformers`, use_cache is turned off in the config, because a block that runs again would find its own entries.
 
@@ -101,9 +103,14 @@ def apply(model: nn.Module, plan: Plan | BlockPlan | str | PathLike[str]) -> nn.
     if root in _applied:
         raise CkptError("the model keeps to a plan already. Call ck.unapply(model) first")
     found = BlockPlan.of(plan)
-    row = BlocksInTurn(found.schedule, _blocks(root, found.paths), found.paths, begins_again=True)
-    forwards = found.schedule.forwards()
-    again = [block for block, times in zip(row.blocks, forwards, strict=True) if times > 1 and not is_compiled(block)]
+    blocks = _blocks(root, found.paths)
+    row: BlocksInTurn | CheckpointedModules
+    if found.schedule is None:
+        row, forwards = CheckpointedModules(blocks), [2] * len(blocks)
+    else:
+        row = BlocksInTurn(found.schedule, blocks, found.paths, begins_again=True)
+        forwards = found.schedule.forwards()
+    again = [block for block, times in zip(blocks, forwards, strict=True) if times > 1 and not is_compiled(block)]
     configs = caching(root)
     row.install()
     for block in again:

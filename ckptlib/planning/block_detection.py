@@ -19,6 +19,10 @@ from ..tracing.storages import version
 Arguments = tuple[tuple, dict]  # what a block is called with besides its tensor, such as a mask
 
 
+class NoChain(CkptError):
+    """The model's blocks are not a chain."""
+
+
 @dataclass
 class Chain:
     """The blocks of a chain. `paths` are their places in the model, or empty if the model itself is the chain."""
@@ -80,7 +84,7 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
         calls = _watch(model, args, kwargs)
     rows = [(row, _parameters(row)) for row in _rows(calls) if len(row) > 1]
     if not rows:
-        raise CkptError(_why_there_is_none(model, calls))
+        raise NoChain(_why_there_is_none(model, calls))
     most = max(parameters for _, parameters in rows)
     row, _ = max((pair for pair in rows if 2 * pair[1] >= most), key=lambda pair: (len(pair[0]), pair[1]))
     for call in row:

@@ -22,7 +22,9 @@ from ..remember.measurement import SIMULATED
 from ..remember.user_models import Training, as_module, build, call_of, own_loss, refuse_compiled, training_of
 from ..torch_internals import without_dispatch_modes
 from ..tracing.storages import tensors_in
+from .block_detection import NoChain
 from .budget_search import WholeStep
+from .module_plan import ModulePlan, plan_modules
 from .optimal_schedule import check_budget
 from .schedule import Schedule
 from .scheduled_model import ScheduledModel, apply_schedule
@@ -82,7 +84,7 @@ def plan(
     device: str = SIMULATED,
     gpu: Gpu | None = None,
     fake: bool = False,
-) -> Plan:
+) -> Plan | ModulePlan:
     """Find the fastest schedule for a training step that fits in `budget` bytes on the device.
 
     model       a function that returns (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer); or
@@ -100,6 +102,9 @@ def plan(
     budget is the peak of the whole step, as `ck.measure` counts it. It includes parameters, gradients, the optimizer's
     state and its step, and the rounding of the allocator. If no plan fits, NoPlanFits reports the smallest budget that
     would work.
+
+    If the model has no chain, because its blocks have skip connections, return several things or form a tree, the
+    result is a ModulePlan. It lists modules to checkpoint one by one, which were chosen by measured bytes and FLOPs.
     """
     if phantom.is_phantom(device):
         phantom.require(device)
@@ -120,7 +125,10 @@ def plan(
     with tqdm(desc="planning", unit=" runs", disable=None, delay=1, leave=False) as bar, torch.random.fork_rng():
         whole = WholeStep(training, device, gpu or preset(DEFAULT), fake, tick=bar.update)
         whole.run()  # run the unchanged step first, so that an error in the step shows before any search
-        found = whole.within(budget)
+        try:
+            found = whole.within(budget)
+        except NoChain as error:
+            return plan_modules(whole, budget, str(error))
     return Plan(found.plan, budget, found.peak, whole, own)
 
 

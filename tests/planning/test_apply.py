@@ -94,6 +94,7 @@ def test_a_model_in_place_has_the_plain_models_gradients_names_and_parameters(pl
         assert (list(model.state_dict()), [id(p) for p in model.parameters()]) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", "sim:cuda"])
 def test_a_step_in_place_needs_the_bytes_of_the_plan(device):
     def many():
@@ -246,6 +247,7 @@ def test_a_plan_in_a_file_is_the_plan(plans, tmp_path):
     assert json.loads(path.read_text(encoding="utf-8"))["step_peak"] == plans[0].peak
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_plan_that_keeps_to_the_budget(tmp_path, monkeypatch, capsys):
     (tmp_path / "planned_model.py").write_text(
         "import torch\nfrom torch import nn\n\n\ndef build():\n    torch.manual_seed(0)\n"
