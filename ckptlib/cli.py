@@ -165,6 +165,8 @@ def fit(parser: argparse.ArgumentParser) -> CommandFunction:
     MODEL is a name, or package.module:function: a function of yours with a parameter called batch that returns
     (model, inputs) or (model, inputs, loss), as for measure. AdamW is added, unless an optimizer is returned as well.
     Nothing is allocated.
+
+    Exit code: 0 = a batch fits with at least one of the strategies; 1 = nothing fits.
     """
     parser.add_argument("model", metavar="MODEL", help="gpt2-xl, llama3-8b, ..., or package.module:function")
     parser.add_argument("--gpu", default="80GiB", help="80GiB, 80GB, bytes, or a card such as h100")
@@ -178,8 +180,9 @@ def fit(parser: argparse.ArgumentParser) -> CommandFunction:
     def run(args: argparse.Namespace) -> int:
         from ckptlib.commands.fit import fit_model
 
-        print(fit_model(args))
-        return 0
+        text, code = fit_model(args)
+        print(text)
+        return code
 
     return run
 

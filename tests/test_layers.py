@@ -19,7 +19,7 @@ PACKAGE = ROOT / "ckptlib"
 ROOMS = (
     *("errors", "torch_internals", "units", "tables"),
     *("autodiff", "tracing", "cuda", "remember", "recompute", "planning", "models", "fitting", "figures"),
-    *("grading", "book", "commands", "cli"),
+    *("grading", "book", "commands", "cli", "__main__"),
 )
 # The same within grading, in the order in which a submission passes through.
 GRADING = (

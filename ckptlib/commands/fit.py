@@ -11,8 +11,11 @@ from .output import save_plot
 from .target import Target, own_code
 
 
-def fit_model(args: argparse.Namespace) -> str:
-    """args: model, gpu, seq, precision, strategy ("all" or one of them), fused, json; plot, if there is to be one."""
+def fit_model(args: argparse.Namespace) -> tuple[str, int]:
+    """What to print, and the exit code: 0, or 1 if nothing fits.
+
+    args: model, gpu, seq, precision, strategy ("all" or one of them), fused, json; plot, if there is to be one.
+    """
     strategies = None if args.strategy == "all" else (args.strategy,)
     asked = {"gpu": args.gpu, "seq": args.seq, "precision": args.precision, "fused": args.fused}
     if ":" in args.model:
@@ -26,8 +29,10 @@ def fit_model(args: argparse.Namespace) -> str:
 
         save_plot(lambda: figures.fit_bars(found), path)
     if args.json:
-        return json.dumps(as_json(args.model, found), indent=2)
-    return str(found) if args.strategy == "all" else str(found[args.strategy])
+        text = json.dumps(as_json(args.model, found), indent=2)
+    else:
+        text = str(found) if args.strategy == "all" else str(found[args.strategy])
+    return text, int(not any(answer.batch for answer in found.found.values()))
 
 
 def as_json(model: str, answers: Fits) -> dict:

@@ -360,7 +360,7 @@ def test_a_sequence_of_the_most_tokens_has_an_answer(config):
 @pytest.mark.slow
 def test_the_command():
     args = {"model": "gpt2-xl-swiglu", "gpu": "80GiB", "seq": 1024, "precision": "fp32", "fused": False}
-    answer = json.loads(fit_model(argparse.Namespace(**args, strategy="all", json=True)))
+    answer = json.loads(fit_model(argparse.Namespace(**args, strategy="all", json=True))[0])
     assert answer["parameters"] == GPT2_XL_SWIGLU.parameters and answer["gpu_bytes"] == 80 * GiB
     batches = [found["batch"] for found in answer["strategies"].values()]
     assert (
@@ -372,8 +372,19 @@ def test_the_command():
         assert sum(found["breakdown"].values()) == found["bytes"] <= 80 * GiB < found["next_batch_bytes"]
     assert list(answer["extra_flops_by_batch"]) == [str(b) for b in sorted(set(batches))]
     assert answer["strategies"]["full"]["blocks_run_again"] == 48 and not answer["strategies"]["none"]["extra_flops"]
-    text = fit_model(argparse.Namespace(**args, strategy="full", json=False))
+    text, code = fit_model(argparse.Namespace(**args, strategy="full", json=False))
+    assert code == 0
     assert text.startswith("largest batch")
+
+
+@pytest.mark.slow
+def test_the_exit_code_says_whether_anything_fits():
+    """Also that of `python -m ckptlib`, which is the same command."""
+    words = ["-m", "ckptlib", "fit", "gpt2-xl", "--seq", "64", "--strategy", "none", "--json", "--gpu"]
+    for gpu, code in (("80GiB", 0), ("1MiB", 1)):
+        run = subprocess.run([sys.executable, *words, gpu], capture_output=True, text=True)
+        assert run.returncode == code, run.stderr
+        assert (json.loads(run.stdout)["strategies"]["none"]["batch"] > 0) == (code == 0)
 
 
 @pytest.mark.slow
