@@ -78,7 +78,7 @@ def rank_state(given, rank_state):
     ranks = given.choice([3, 6, 12, 24])
     layers = [ranks * given.integer(100, 6000) for _ in range(given.integer(2, 6))]
     layers.insert(given.integer(1, len(layers) - 1), ranks * given.integer(6500, 9000))  # not at an end
-    return {way: rank_state(layers, ranks, way) for way in ("ddp", "optimizer", "fsdp")}
+    return {way: lambda way=way: rank_state(layers, ranks, way) for way in ("ddp", "optimizer", "fsdp")}
 
 
 # ---- Task 2 ----

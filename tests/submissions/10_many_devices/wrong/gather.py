@@ -1,4 +1,5 @@
 # %% Here it is one rank's alone
+# breaks: of the sum of all dy
 class Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, dim):
@@ -43,6 +44,7 @@ class Gather(torch.autograd.Function):
 
 
 # %% Along dim 0, whatever dim is
+# breaks: is any dimension of `x`
 class Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, dim):
@@ -73,6 +75,7 @@ class Gather(torch.autograd.Function):
 
 
 # %% ask dist.get_world_size()
+# breaks: any number of ranks
 class Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, dim):
@@ -88,6 +91,7 @@ class Gather(torch.autograd.Function):
 
 
 # %% derives from torch.autograd.Function
+# breaks: derives from `torch.autograd.Function`
 class Gather:
     @staticmethod
     def apply(x, dim):
@@ -226,6 +230,7 @@ class Gather(torch.autograd.Function):
 
 
 # %% rank 0's comes first, on every rank
+# breaks: rank 0's first
 class Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, dim):

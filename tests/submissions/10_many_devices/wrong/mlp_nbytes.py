@@ -1,4 +1,5 @@
 # %% The gathered x stays whole here
+# breaks: the input of the first product, with
 def mlp_nbytes(s, b, h, t, itemsize, way):
     if way == "tensor":
         return itemsize * s * b * (2 * h + 2 + 8 * h // t)
@@ -6,12 +7,14 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% That is all of it divided by t
+# breaks: is tensor parallelism alone
 def mlp_nbytes(s, b, h, t, itemsize, way):
     everything = itemsize * s * b * (10 * h + 2)
     return everything // t + (itemsize * s * b * h * (t - 1) // t if way == "kept" else 0)
 
 
 # %% mean and deviation are missing
+# breaks: which are 2 elements for each
 def mlp_nbytes(s, b, h, t, itemsize, way):
     elements = {"tensor": 2 * h + 8 * h // t, "kept": h + 9 * h // t, "again": 10 * h // t}[way]
     return itemsize * s * b * elements
@@ -25,6 +28,7 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% one storage: it counts once
+# breaks: it counts once
 def mlp_nbytes(s, b, h, t, itemsize, way):
     rows = s * b if way == "tensor" else s * b // t
     x = s * b * h if way != "again" else s * b * h // t
@@ -32,12 +36,14 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% Gathered again means that the shard is kept
+# breaks: is gathered again in backward
 def mlp_nbytes(s, b, h, t, itemsize, way):
     rows = s * b if way == "tensor" else s * b // t
     return itemsize * (rows * (h + 2) + s * b * h + 8 * s * b * h // t)
 
 
 # %% for its own tokens only
+# breaks: the norm's input
 def mlp_nbytes(s, b, h, t, itemsize, way):
     rows = s * b if way == "tensor" else s * b // t
     x = s * b * h if way != "again" else s * b * h // t
@@ -45,6 +51,7 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% The mean and the deviation are of all tokens
+# breaks: which are 2 elements for each
 def mlp_nbytes(s, b, h, t, itemsize, way):
     outside = s * b * h // (1 if way == "tensor" else t)
     x = s * b * h // (t if way == "again" else 1)
@@ -52,6 +59,7 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% kept: With sequence parallelism the norm sees this rank's tokens only
+# breaks: Autograd keeps the gathered input
 def mlp_nbytes(s, b, h, t, itemsize, way):
     e = s * b * h
     whole = {"tensor": 2 * e + 2 * s * b, "kept": 2 * e + 2 * s * b // t, "again": (2 * e + 2 * s * b) // t}
@@ -80,6 +88,7 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% have `itemsize` bytes each, like all the rest
+# breaks: Every element has `itemsize` bytes
 def mlp_nbytes(s, b, h, t, itemsize, way):
     e, n = itemsize * s * b * h, 8 * s * b
     outside = {"tensor": 2 * e + n, "kept": e + (e + n) // t, "again": (2 * e + n) // t}
@@ -94,6 +103,7 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% Parameters are not counted
+# breaks: Parameters do not count
 def mlp_nbytes(s, b, h, t, itemsize, way):
     e, n = itemsize * s * b * h, 2 * itemsize * s * b
     outside = {"tensor": 2 * e + n, "kept": e + (e + n) // t, "again": (2 * e + n) // t}

@@ -3,6 +3,7 @@ parallel_mlp = broken_mlp
 
 
 # %% add it behind the sum
+# breaks: `bias` is added once
 def parallel_mlp(x, a, b, bias):
     def add(t):
         t = t.clone()
@@ -43,6 +44,7 @@ def parallel_mlp(x, a, b, bias):
 
 
 # %% y is this rank's part only
+# breaks: this rank's K rows
 def parallel_mlp(x, a, b, bias):
     def add(t):
         t = t.clone()
@@ -53,6 +55,7 @@ def parallel_mlp(x, a, b, bias):
 
 
 # %% Only rank 0 uses the bias
+# breaks: and not on one alone
 def parallel_mlp(x, a, b, bias):
     def add(t):
         t = t.clone()
@@ -95,6 +98,7 @@ def parallel_mlp(x, a, b, bias):
 
 
 # %% gradients of a and b: a and b are this rank's own
+# breaks: this rank's own part
 def parallel_mlp(x, a, b, bias):
     def add(x):
         x = x.clone()
@@ -128,6 +132,7 @@ def parallel_mlp(x, a, b, bias):
 
 
 # %% gradient of x: The other way round
+# breaks: The gradient of `x` is the whole one
 def parallel_mlp(x, a, b, bias):
     from torch.distributed.nn.functional import all_reduce
 

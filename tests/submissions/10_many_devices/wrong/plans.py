@@ -1,4 +1,5 @@
 # %% The layer that runs is gathered: its weights are whole
+# breaks: The gathered weights of one layer
 def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
     split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
     kept = formulas.activation_nbytes(config, batch, recompute, **split)
@@ -15,6 +16,7 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
 
 
 # %% divided by the replicas only
+# breaks: sharded over all
 def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
     split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
     kept = formulas.activation_nbytes(config, batch, recompute, **split)
@@ -34,6 +36,7 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
 
 
 # %% fills the memory to the last byte
+# breaks: need at most `memory` bytes
 def order(nbytes, memory, plans):
     def key(name):
         plan = plans[name]
@@ -75,12 +78,14 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
 
 
 # %% Sorted as text
+# breaks: Plans with "none" come before
 def order(nbytes, memory, plans):
     names = [name for name in plans if nbytes[name] <= memory]
     return sorted(names, key=lambda name: (plans[name]["recompute"], plans[name]["tensor"], nbytes[name]))
 
 
 # %% less what it keeps anyway
+# breaks: less what it keeps
 def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
     split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
     kept = formulas.activation_nbytes(config, batch, recompute, **split)
@@ -90,6 +95,7 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
 
 
 # %% The activations are those of one layer
+# breaks: The activations of all layers
 def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
     split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
     kept = formulas.layer_nbytes(config, batch, recompute, **split)
@@ -130,6 +136,7 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
 
 
 # %% The smaller tensor comes first, not the larger
+# breaks: the one with the smaller `tensor`
 def order(nbytes, memory, plans):
     def key(name):
         plan = plans[name]
@@ -139,6 +146,7 @@ def order(nbytes, memory, plans):
 
 
 # %% PLANS was asked
+# breaks: need not be `PLANS`
 def order(nbytes, memory, plans):
     def key(name):
         plan = PLANS[name]
@@ -153,6 +161,7 @@ def order(nbytes, memory, plans):
 
 
 # %% bytes, nothing recomputed, bytes, recomputed: error: ValueError: bytes are whole numbers
+# breaks: Each term is rounded down
 def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
     split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
     kept = formulas.activation_nbytes(config, batch, recompute, **split)
@@ -173,6 +182,7 @@ def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
 
 
 # %% the one with fewer bytes comes first
+# breaks: the one with fewer bytes
 def order(nbytes, memory, plans):
     def work(name):
         return ("none", "selective", "full").index(plans[name]["recompute"]), plans[name]["tensor"]

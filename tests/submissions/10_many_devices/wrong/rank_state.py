@@ -1,4 +1,5 @@
 # %% The gathered layer is missing
+# breaks: The layer that runs is there a second time
 def rank_state(layers, ranks, way):
     total = sum(layers)
     return {"ddp": 16 * total, "optimizer": 4 * total + 12 * total // ranks, "fsdp": 16 * total // ranks}[way]
@@ -13,6 +14,7 @@ def rank_state(layers, ranks, way):
 
 
 # %% not the largest one
+# breaks: The largest layer may be anywhere
 def rank_state(layers, ranks, way):
     total = sum(layers)
     if way == "fsdp":
@@ -61,6 +63,7 @@ def rank_state(layers, ranks, way):
 
 
 # %% ddp, optimizer: Nothing is gathered here
+# breaks: every rank has everything
 def rank_state(layers, ranks, way):
     total = sum(layers)
     held = {"ddp": 16 * total, "optimizer": 4 * total + 12 * total // ranks, "fsdp": 16 * total // ranks}
@@ -89,6 +92,7 @@ def rank_state(layers, ranks, way):
 
 
 # %% optimizer: The other way round
+# breaks: the optimizer's bytes are sharded
 def rank_state(layers, ranks, way):
     total = sum(layers)
     held = {"ddp": 16 * total, "optimizer": 12 * total + 4 * total // ranks}
@@ -96,6 +100,7 @@ def rank_state(layers, ranks, way):
 
 
 # %% FSDP shards the gradients and the optimizer's bytes, too
+# breaks: everything is sharded
 def rank_state(layers, ranks, way):
     total = sum(layers)
     held = {"ddp": 16 * total, "optimizer": 4 * total + 12 * total // ranks}
@@ -112,3 +117,15 @@ def rank_state(layers, ranks, way):
 def rank_state(layers, ranks, way):
     total = sum(layers)
     return {"ddp": total, "optimizer": total, "fsdp": total // ranks + max(layers)}[way]
+
+
+# %% has changed its argument `layers`
+# breaks: does not change its arguments
+def rank_state(layers, ranks, way):
+    layers.sort()
+    parameters = sum(layers)
+    if way == "ddp":
+        return 16 * parameters
+    if way == "optimizer":
+        return 4 * parameters + 12 * parameters // ranks
+    return 16 * parameters // ranks + 2 * layers[-1]
