@@ -73,7 +73,7 @@ def output_rules(given, relu_vjp, softmax_vjp):
 @check.task(points=2, section="2.4", cases=2, parts=True, names="max_pool_vjp, layer_norm_vjp")
 def pool_and_norm(given, max_pool_vjp, layer_norm_vjp):
     def pooled(kernel, stride):
-        x = given.normal(*given.choice([(1, 2), (2, 1)]), given.integer(4, 5), given.integer(6, 7))  # never square
+        x = given.normal(2, 2, given.integer(4, 5), given.integer(6, 7))  # never square
         y, indices = F.max_pool2d(x, kernel, stride, return_indices=True)
         dy = given.normal(*y.shape)
         return asked(max_pool_vjp, dy, indices, tuple(x.shape))
