@@ -138,6 +138,11 @@ def test_its_code_fits_jupyterlabs_window(path):
     assert [line for block in blocks for line in block.splitlines() if len(line) > 89] == []  # goes on at the margin
 
 
+def test_its_code_fits_the_site_in_a_normal_size(numbered):
+    lines = [line for cell in cells(numbered, "code") for line in text(cell).splitlines()]
+    assert [line for line in lines if len(line) > 88] == []  # see site.css
+
+
 def test_the_sources_it_shows_fit_the_window(numbered):
     showing = [cell for cell in cells(numbered, "code") if "book.show" in text(cell)]
     shown = ["".join(o.get("data", {}).get("text/markdown", "")) for cell in showing for o in cell["outputs"]]
