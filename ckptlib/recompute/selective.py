@@ -182,7 +182,7 @@ class _Around(TorchDispatchMode):
 def by_op(*ops: OpOverload) -> Policy:
     """Save the results of these ops, such as torch.ops.aten.addmm.default.
 
-    An op without its overload, such as aten.mm, is refused, because it never equals the op that runs, aten.mm.default.
+    An op without its overload, such as aten.mm, is refused, because aten.mm.default runs.
     """
     if not ops:
         raise PolicyError("by_op needs at least one op to save")

@@ -1,5 +1,6 @@
 """Does a model without a chain train as before, in the measured bytes, with checkpoints around the modules chosen?"""
 
+import importlib
 import json
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_budget_is_kept_with_no_more_modules_than_it_takes(found):
 
 
 def test_the_command_lists_the_modules_writes_them_and_compares_gradients(tmp_path, monkeypatch, capsys):
-    (tmp_path / "tree.py").write_text(
+    (tmp_path / "planned_tree.py").write_text(
         "import torch\nfrom torch import nn\n\n\nclass Tree(nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n"
         "        parts = (nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 8)) for _ in range(4))\n"
@@ -127,15 +128,15 @@ def test_the_command_lists_the_modules_writes_them_and_compares_gradients(tmp_pa
         "def build():\n    torch.manual_seed(0)\n    return Tree(), torch.randn(1024, 8)\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert main(["plan", "tree:build", "--device", "cpu"]) == 0
+    assert main(["plan", "planned_tree:build", "--device", "cpu"]) == 0
     assert "Modules are checkpointed one by one, because there is no chain to plan" in capsys.readouterr().out
-    assert main(["plan", "tree:build", "--device", "cpu", "--budget", "900KB", "--write", "plan.json"]) == 0
+    assert main(["plan", "planned_tree:build", "--device", "cpu", "--budget", "900KB", "--write", "plan.json"]) == 0
     out = capsys.readouterr().out
     assert "the same as without it" in out and "leaves.0" in out and "ck.apply(model, 'plan.json')" in out
-    assert main(["plan", "tree:build", "--device", "cpu", "--budget", "900KB", "--json"]) == 0
+    assert main(["plan", "planned_tree:build", "--device", "cpu", "--budget", "900KB", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["step_peak"] <= 900_000 < answer["step_peak_without_plan"]
-    from tree import build
+    build = importlib.import_module("planned_tree").build
 
     def planned():
         model, x = build()

@@ -54,10 +54,15 @@ threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
 if os.fork() == 0:
     time.sleep(99)
 
-def seen():
+def running():
     stats = [open(f"/proc/{pid}/stat").read() for pid in os.listdir("/proc") if pid.isdigit()]
-    states = [stat.rpartition(")")[2].split()[0] for stat in stats]
-    return os.getpid() != 1, len(os.listdir("/proc/self/task")), sum(state != "Z" for state in states)
+    return sum(stat.rpartition(")")[2].split()[0] != "Z" for stat in stats)
+
+def seen():
+    for _ in range(100):  # a process that was killed takes a moment to end
+        if running() > 2:
+            time.sleep(0.05)
+    return os.getpid() != 1, len(os.listdir("/proc/self/task")), running()
 
 print(ask_alone(seen))
 """

@@ -467,9 +467,11 @@ def test_unanswered_questions_hold_a_worker_no_longer_than_the_limit(name, sandb
     limits = Limits(cell_seconds=2, wall_seconds=12)
     started = time.monotonic()
     seen = run_and_ask_again(cells, questions, {each: each for each in names}, {}, limits, sandbox)
-    assert time.monotonic() - started < limits.wall_seconds + 5  # two to end the last kernel, and a busy machine's
+    # Waiting for a processor does not count, up to as much again. Two seconds are to end the last kernel.
+    longest = 2 * limits.wall_seconds + 5
+    assert time.monotonic() - started < longest
     assert all(seen["questions"][each]["answer"] is None for each in names)
-    assert seen["resources"]["wall_seconds"] < limits.wall_seconds + 5
+    assert seen["resources"]["wall_seconds"] < longest
 
 
 @pytest.mark.slow

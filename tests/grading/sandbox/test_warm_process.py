@@ -106,7 +106,7 @@ def test_hardly_anything_is_left_for_a_kernel_to_import(root):
     done = subprocess.run([sys.executable, "-c", LEFT_TO_IMPORT, *folders], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     left = json.loads(done.stdout)
-    assert len(left) == 10
+    assert len(left) == len(folders) >= 10
     assert {folder: names for folder, names in left.items() if len(names) > 10} == {}
 
 
