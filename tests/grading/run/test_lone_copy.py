@@ -50,6 +50,8 @@ def test_outside_a_sandbox_it_is_asked_where_it_stands():
 
 
 ALONE = """
+import warnings
+warnings.simplefilter("ignore")  # Python 3.12 and later warn of a fork beside threads
 threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
 if os.fork() == 0:
     time.sleep(99)
