@@ -51,8 +51,9 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def round_up(n: int, multiple: int) -> int:
-    return ceil_div(n, multiple) * multiple
+def last_pow2(n: int) -> int:
+    """The largest power of 2 that is at most n; 1 for 0."""
+    return 1 << (max(1, n).bit_length() - 1)
 
 
 def accumulated(dtype: torch.dtype) -> int:

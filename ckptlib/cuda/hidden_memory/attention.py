@@ -7,8 +7,9 @@ features of a head; S tokens on the key side. FlashAttention 2 as in torch >= 2.
 from __future__ import annotations
 
 from ...tracing.events import Op, TensorMeta
+from ..allocator_rules import round_up
 from ..gpus import Gpu
-from .allocations import HALVES, NOTHING, HiddenMemory, Output, ceil_div, copies, passing, round_up
+from .allocations import HALVES, NOTHING, HiddenMemory, Output, ceil_div, copies, passing
 
 CUDNN = "cuDNN's attention takes a workspace that depends on the engine it picks"
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import torch
 
+from ..allocator_rules import round_up
 from ..gpus import Gpu
-from .allocations import HALVES, ceil_div, round_up
+from .allocations import HALVES, ceil_div
 
 SPINE = "CUB sorts keys of one or two bytes in a buffer that depends on registers; the largest it can be is counted"
 

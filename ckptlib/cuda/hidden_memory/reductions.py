@@ -17,7 +17,7 @@ import torch
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from .allocations import HALVES, accumulated, ceil_div
+from .allocations import HALVES, accumulated, ceil_div, last_pow2
 
 WARP = 32
 INT32_MAX = 2**31 - 1
@@ -192,14 +192,10 @@ def _halved(axes: list[Axis]) -> list[Axis]:
     return [a._replace(size=a.size - a.size // 2) if i == widest else a for i, a in enumerate(axes)]
 
 
-def _last_pow2(n: int) -> int:
-    return 1 << (max(1, n).bit_length() - 1)
-
-
 def _block(dim0: int, dim1: int, threads: int) -> tuple[int, int]:
     """`set_block_dimension`: a block is at least a warp wide if it can be, then as high, then as wide as it can be."""
-    most_wide = _last_pow2(dim0) if dim0 < threads else threads
-    most_high = _last_pow2(dim1) if dim1 < threads else threads
+    most_wide = last_pow2(dim0) if dim0 < threads else threads
+    most_high = last_pow2(dim1) if dim1 < threads else threads
     height = min(most_high, threads // min(most_wide, WARP))
     return min(most_wide, threads // height), height
 

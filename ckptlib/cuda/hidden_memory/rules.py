@@ -13,7 +13,7 @@ import torch
 
 from ...tracing.events import Op, TensorMeta
 from ..gpus import Gpu
-from . import cub, linear_algebra, losses, pooling, sorting
+from . import cub, linear_algebra, losses, normalisation, pooling, sorting
 from .allocations import (
     CUBLAS,
     HALVES,
@@ -27,7 +27,6 @@ from .allocations import (
     copies,
     is_contiguous,
     is_dense,
-    is_permuted,
     passing,
 )
 from .attention import cudnn, cudnn_backward, efficient, efficient_backward, flash, flash_backward
@@ -43,133 +42,6 @@ def hidden_memory(op: Op, gpu: Gpu) -> HiddenMemory:
     """What `op` allocates on `gpu` besides its outputs; nothing for an op without a rule."""
     rule = RULES.get(op.name)
     return rule(op, gpu) if rule else NOTHING
-
-
-# --- softmax and normalisation ----------------------------------------------------------------------------------------
-
-
-def _softmax(op: Op, gpu: Gpu) -> HiddenMemory:
-    """SoftMax.cu `host_softmax`: works on `input.contiguous()`."""
-    return HiddenMemory(after=copies(op.args[0]))
-
-
-def _safe_softmax(op: Op, gpu: Gpu) -> HiddenMemory:
-    """native/transformers/attention.cpp `_safe_softmax`: marks the scores that were -inf, since 2.5; 2.5 also copies.
-
-    Published: 3.99 GiB for 28 heads of 4000 x 4000 scores on 2.9.1 (ComfyUI#15135); the copy of 2.5 is pytorch#139612.
-    """
-    scores, out = op.args[0].numel, op.outputs[0]
-    if not scores or gpu.torch_release < (2, 5):
-        return NOTHING
-    if gpu.torch_release == (2, 5):
-        return HiddenMemory(before=(out.nbytes, scores))
-    return HiddenMemory(after=(scores, scores // out.shape[op.args[1]], out.dtype.itemsize))
-
-
-def _softmax_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """SoftMax.cu `softmax_backward_cuda_out`: `tmp = grad * output`, of the output's size, then `tmp.contiguous()`."""
-    grad, output = op.args[:2]
-    tmp = output.numel * max(grad.dtype.itemsize, output.dtype.itemsize)
-    again = (tmp,) if is_permuted(grad) else ()  # tmp takes the order of its dimensions from the gradient
-    return HiddenMemory(after=(tmp, *again, *copies(output)) if tmp else ())
-
-
-def _log_softmax_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """SoftMax.cu `host_softmax_backward`: no product here, only `.contiguous()` of both inputs."""
-    return HiddenMemory(after=copies(*op.args[:2]))
-
-
-def _layer_norm(op: Op, gpu: Gpu) -> HiddenMemory:
-    """layer_norm_kernel.cu `layer_norm_cuda`: works on `input.contiguous()`."""
-    return HiddenMemory(before=copies(op.args[0]))
-
-
-def _layer_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """layer_norm_kernel.cu `LayerNormBackwardKernelImpl`."""
-    dy, x, normalized = op.args[:3]
-    wanted = sum(map(bool, op.args[7][1:]))
-    after = copies(dy)
-    if gpu.torch_release >= (2, 8):
-        after += _partial_gradients(x, normalized, wanted, gpu)
-    return HiddenMemory(before=copies(x), after=after)
-
-
-def _rms_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """layer_norm_kernel.cu `_fused_rms_norm_backward_cuda`: the same kernel, with one gradient."""
-    dy, x, normalized = op.args[:3]
-    return HiddenMemory(copies(dy, x), _partial_gradients(x, normalized, int(bool(op.args[5][1])), gpu))
-
-
-def _partial_gradients(x: TensorMeta, normalized: list[int], wanted: int, gpu: Gpu) -> tuple[int, ...]:
-    """layer_norm_kernel.cu: over 65,536 rows of few features, partial sums of each gradient, then `sum(0)`."""
-    d = prod(normalized)
-    rows = x.numel // d if d else 0
-    if rows <= 65536 or d // 32 >= gpu.sm_count // 2 or not wanted:
-        return ()
-    blocks = min(32768 // ceil_div(d, 32), ceil_div(rows, 32))
-    partial = TensorMeta((blocks, d), (d, 1), x.dtype, -1)
-    buffers = reduced(partial, gpu, "aten.sum.dim_IntList", [0])
-    return (partial.nbytes,) * wanted + (d * x.dtype.itemsize, *buffers)
-
-
-def _batch_norm(op: Op, gpu: Gpu) -> HiddenMemory:
-    """Normalization.cuh `batch_norm_stats_channels_last_cuda_template`: four moments of each block of rows."""
-    x, training = op.args[0], op.args[5]
-    return HiddenMemory(after=_by_blocks(x, 4) if training and _channels_last(x) else ())
-
-
-def _batch_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """Normalization.cuh `batch_norm_backward_reduce_cuda_channels_last_template`: two sums, then the gradients."""
-    x, training, wanted = op.args[1], op.args[7], op.args[9]
-    if not training or not _channels_last(x):
-        return NOTHING
-    sums = (x.shape[1] * accumulated(x.dtype),) * 2
-    weights = tuple(Output(i) for i in range(int(wanted[0]), int(wanted[0]) + sum(map(bool, wanted[1:]))))
-    return HiddenMemory((*sums, *weights, *passing(*_by_blocks(x, 2))))
-
-
-def _channels_last(x: TensorMeta) -> bool:
-    """Normalization.cu `batch_norm_use_channels_last_kernels`: channels are next to each other in memory."""
-    by_channel = x._replace(
-        shape=(x.shape[0], *x.shape[2:], x.shape[1]), stride=(x.stride[0], *x.stride[2:], x.stride[1])
-    )
-    return bool(x.numel) and is_contiguous(by_channel)
-
-
-def _by_blocks(x: TensorMeta, numbers: int) -> tuple[int, ...]:
-    """Normalization.cuh `flexible_launch_configs`: `numbers` for each channel and block of rows, and semaphores."""
-    channels, rows = x.shape[1], x.numel // x.shape[1]
-    wide = min(_last_pow2(channels), 32)
-    high = min(_last_pow2(ceil_div(rows, 16)), 512 // wide)
-    if wide * high < 512:
-        wide = min(_last_pow2(channels), 512 // high)
-    blocks = min(ceil_div(rows, high * 16), 128)
-    return (numbers * channels * blocks * accumulated(x.dtype), 4 * ceil_div(channels, wide)) if blocks >= 8 else ()
-
-
-def _last_pow2(n: int) -> int:
-    return 1 << (max(1, n).bit_length() - 1)
-
-
-def _group_norm(op: Op, gpu: Gpu) -> HiddenMemory:
-    """group_norm_kernel.cu: scale and shift fused per sample and channel, in float."""
-    x, weight, bias, n, c, pixels = op.args[:6]
-    fused = (n * c * accumulated(x.dtype),) * 2 if pixels != 1 and (weight or bias) and n else ()
-    # Since 2.13 the moments are computed in float; those returned are in half.
-    moments = (n * op.args[6] * 4,) * 2 if x.dtype in HALVES and gpu.torch_release >= (2, 13) else ()
-    return HiddenMemory(after=moments + fused)
-
-
-def _group_norm_backward(op: Op, gpu: Gpu) -> HiddenMemory:
-    """group_norm_kernel.cu: sums of dy*x and dy per sample and channel, and three factors made of them."""
-    x, n, c, pixels, groups = op.args[1], *op.args[5:9]
-    size = accumulated(x.dtype)
-    factors = (n * groups * size,) * 2 if op.args[9][0] else ()
-    scale = (n * c * size,) if op.args[9][0] and pixels != 1 and op.args[4] else ()
-    return HiddenMemory(after=((n * c * size,) * 2 + factors + scale) if n else ())
-
-
-# --- the rest ---------------------------------------------------------------------------------------------------------
 
 
 def _reduction(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -475,14 +347,14 @@ RULES: dict[str, Rule] = {
     "aten.bmm.default": batched_product,
     "aten.baddbmm.default": batched_product,
     "aten.baddbmm_.default": batched_product,
-    "aten._softmax.default": _softmax,
-    "aten._log_softmax.default": _softmax,
-    "aten._softmax_backward_data.default": _softmax_backward,
-    "aten._log_softmax_backward_data.default": _log_softmax_backward,
-    "aten.native_layer_norm.default": _layer_norm,
-    "aten.native_layer_norm_backward.default": _layer_norm_backward,
-    "aten.native_group_norm.default": _group_norm,
-    "aten.native_group_norm_backward.default": _group_norm_backward,
+    "aten._softmax.default": normalisation.softmax,
+    "aten._log_softmax.default": normalisation.softmax,
+    "aten._softmax_backward_data.default": normalisation.softmax_backward,
+    "aten._log_softmax_backward_data.default": normalisation.log_softmax_backward,
+    "aten.native_layer_norm.default": normalisation.layer_norm,
+    "aten.native_layer_norm_backward.default": normalisation.layer_norm_backward,
+    "aten.native_group_norm.default": normalisation.group_norm,
+    "aten.native_group_norm_backward.default": normalisation.group_norm_backward,
     "aten.logsumexp.default": _logsumexp,
     "aten._foreach_norm.Scalar": _foreach_norm,
     "aten._scaled_dot_product_flash_attention.default": flash,
@@ -493,7 +365,7 @@ RULES: dict[str, Rule] = {
     "aten._scaled_dot_product_cudnn_attention_backward.default": cudnn_backward,
     "aten.cudnn_batch_norm.default": _unknown(CUDNN_WORKSPACE),
     "aten.cudnn_batch_norm_backward.default": _unknown(CUDNN_WORKSPACE),
-    "aten._safe_softmax.default": _safe_softmax,
+    "aten._safe_softmax.default": normalisation.safe_softmax,
     "aten.convolution.default": convolution,
     "aten.convolution_backward.default": convolution_backward,
     "aten._thnn_fused_lstm_cell.default": _fused_cell,
@@ -543,9 +415,9 @@ RULES: dict[str, Rule] = {
     "aten.nll_loss2d_forward.default": losses.nll2d,
     "aten.nll_loss2d_backward.default": losses.nll2d_backward,
     "aten.native_dropout.default": _native_dropout,
-    "aten.native_batch_norm.default": _batch_norm,
-    "aten.native_batch_norm_backward.default": _batch_norm_backward,
-    "aten._fused_rms_norm_backward.default": _rms_norm_backward,
+    "aten.native_batch_norm.default": normalisation.batch_norm,
+    "aten.native_batch_norm_backward.default": normalisation.batch_norm_backward,
+    "aten._fused_rms_norm_backward.default": normalisation.rms_norm_backward,
     "aten.cumsum.default": _scan,
     "aten.cumprod.default": _scan,
     "aten.logcumsumexp.default": _scan,
