@@ -1,8 +1,8 @@
 """Which modules of this model should be checkpointed? For a model whose blocks are not a chain, or not only one chain.
 
-A checkpoint around a module holds what the module is given and runs it again in backward, whatever it takes and
-returns. Sets of modules are tried: at first the largest modules that hold no more than a limit, for several limits,
-then fewer of them. What each holds is read from one run; what a set needs is measured.
+A checkpoint around a module saves the module's arguments and runs it again in backward, whatever it takes and returns.
+Sets of modules are tried: at first the largest modules that save no more than a limit, for several limits, then fewer
+of them. The bytes that each module saves are read from one run, and the peak of each set is measured.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ModuleCost(NamedTuple):
 
     path: str
     kind: str
-    nbytes: int  # of activations that it holds when backward begins
+    nbytes: int  # of its activations that are saved when backward begins
     flops: int  # of all its forwards
 
 
@@ -63,14 +63,13 @@ class ModulePlan(ShownAsTable):
 
     def table(self) -> Table:
         rows: list[tuple[Any, ...]] = [(m.path, m.kind, m.nbytes, mib(m.nbytes), m.flops) for m in self.modules]
-        saved = self.plain_peak - self.peak
         notes = [
             f"The step needs {self.peak:,} B ({mib(self.peak)} MiB) instead of {self.plain_peak:,} B, which is "
-            f"{saved / self.plain_peak:.0%} less, for {100 * self.extra:.1f} % more FLOPs.",
+            f"{1 - self.peak / self.plain_peak:.0%} less, for {100 * self.extra:.1f} % more FLOPs.",
             f"These modules were chosen one by one, because {self.why}.",
             *self.search.step.run().measured.notes,
         ]
-        columns = ("module", "type", "holds, bytes", "MiB", "forward, FLOPs")
+        columns = ("module", "type", "saves, bytes", "MiB", "forward, FLOPs")
         return Table(f"checkpoint {len(rows)} modules", columns, rows, notes)
 
 
@@ -152,14 +151,14 @@ class ModuleSearch:
         return [most >> i for i in range(HALVINGS + 1)]
 
     def _cut(self, path: str, limit: int) -> list[ModuleCost]:
-        """The largest candidates below a module that hold no more than the limit; where there is none, the smallest."""
+        """The largest candidates below a module that save no more than the limit; where there is none, the smallest."""
         own = self.candidates.get(path)
         if own is not None and own.nbytes <= limit:
             return [own]
         below = [part for child in self.children.get(path, []) for part in self._cut(child, limit)]
         return below or ([own] if own is not None else [])
 
-    # ---- what the modules hold and cost -----------------------------------------------------------------------------
+    # ---- what the modules save and cost -----------------------------------------------------------------------------
     @cached_property
     def _looked_at(self) -> tuple[dict[str, ModuleCost], dict[str, list[str]], dict[str, int], int]:
         with self.step.as_measured():
@@ -168,15 +167,15 @@ class ModuleSearch:
             calls = _watched(model, training.inputs)
             with Flops() as counted:
                 training.passes()()
-        held = _held(self.seen[frozenset()], {path for path, _ in model.named_modules()})
+        saved = _saved_by_module(self.seen[frozenset()], {path for path, _ in model.named_modules()})
         paths = {path: module for path, module in model.named_modules() if path}
         children: dict[str, list[str]] = {}
         for path in paths:
             children.setdefault(path.rpartition(".")[0], []).append(path)
         found = {
-            path: ModuleCost(path, type(paths[path]).__name__, held[path], call.flops)
+            path: ModuleCost(path, type(paths[path]).__name__, saved[path], call.flops)
             for path, call in calls.items()
-            if path and call.may_run_again and held.get(path)
+            if path and call.may_run_again and saved.get(path)
         }
         return found, children, {path: i for i, path in enumerate(calls)}, counted.total
 
@@ -197,20 +196,20 @@ class ModuleSearch:
         return self._looked_at[3]
 
 
-def _held(measured: Measurement, paths: set[str]) -> dict[str, int]:
-    """Bytes of activations that each module and those below it hold when backward begins."""
+def _saved_by_module(measured: Measurement, paths: set[str]) -> dict[str, int]:
+    """Bytes of activations of each module, with those below it, that are saved when backward begins."""
     line = measured.timeline
     end = next((i for i, c in enumerate(line.changes) if c.phase in ("backward", "recompute")), len(line.changes))
-    held: dict[str, int] = {}
+    saved: dict[str, int] = {}
     for change in line.alive(end - 1):
         if change.owner.category != "activation":
             continue
         path = change.owner.module
         while path:
             if path in paths:
-                held[path] = held.get(path, 0) + change.nbytes
+                saved[path] = saved.get(path, 0) + change.nbytes
             path = path.rpartition(".")[0]
-    return held
+    return saved
 
 
 @dataclass
@@ -270,5 +269,5 @@ def plan_modules(step: WholeStep, budget: float = inf, why: str = "") -> ModuleP
     """The modules to checkpoint so that the step fits in the budget; `why` says why there is no plan of a chain."""
     search = ModuleSearch(step)
     if not search.candidates:
-        raise CkptError(f"{why}. Nor can a single module be checkpointed, because none holds activations of its own")
+        raise CkptError(f"{why}. Nor can a single module be checkpointed, because none saves activations of its own")
     return search.within(budget, why)

@@ -95,42 +95,42 @@ def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
     needs = Needs(costs)
 
     @cache
-    def best(s: int, t: int, m: int, held: int) -> tuple[float, int]:
-        need, found = needs.of(s, t, held), (inf, 0)
+    def best(s: int, t: int, m: int, input_saved: int) -> tuple[float, int]:
+        need, found = needs.of(s, t, input_saved), (inf, 0)
         for choice in range(t - s + 1):
             u = s + choice
             if m < need[choice]:
                 continue
             if choice:
-                right, left = best(u, t, m - needs.x[u], 0)[0], best(s, u - 1, m, held)[0]
+                right, left = best(u, t, m - needs.x[u], 0)[0], best(s, u - 1, m, input_saved)[0]
                 time = sum(costs.ftime[s:u]) + right + left
             else:
-                room = m - needs.saved[held][s]
+                room = m - needs.saved[input_saved][s]
                 rest = best(s + 1, t, room, needs.after[s])[0] if s < t else 0
                 time = costs.ftime[s] + costs.btime[s] + rest
             found = min(found, (time, choice))
         return found
 
-    return lambda s, t, m, held: best(s, t, m, held)[1]
+    return lambda s, t, m, input_saved: best(s, t, m, input_saved)[1]
 
 
 def _frugal(costs: Costs) -> Callable[[int, int, int], tuple[int, int]]:
     """(fewest bytes for stages s..t, the first choice that needs no more), by the recurrence with max in place of +."""
     needs, n = Needs(costs), costs.n
-    least = np.zeros((2, n, n), dtype=np.int64)  # [held, s, t]
+    least = np.zeros((2, n, n), dtype=np.int64)  # [input_saved, s, t]
     choice = np.zeros((2, n, n), dtype=np.int64)
     x = np.array(needs.x)
     for length in range(n):
         for s in range(n - length):
             t = s + length
-            for held in needs.contexts(s):
-                rows = needs.of(s, t, held)
+            for input_saved in needs.contexts(s):
+                rows = needs.of(s, t, input_saved)
                 if s < t:
-                    rows[0] = max(rows[0], needs.saved[held][s] + least[needs.after[s], s + 1, t])
-                    right, left = x[s + 1 : t + 1] + least[0, s + 1 : t + 1, t], least[held, s, s:t]
+                    rows[0] = max(rows[0], needs.saved[input_saved][s] + least[needs.after[s], s + 1, t])
+                    right, left = x[s + 1 : t + 1] + least[0, s + 1 : t + 1, t], least[input_saved, s, s:t]
                     rows[1:] = np.maximum(rows[1:], np.maximum(right, left))
-                least[held, s, t], choice[held, s, t] = rows.min(), rows.argmin()
-    return lambda s, t, held: (int(least[held, s, t]), int(choice[held, s, t]))
+                least[input_saved, s, t], choice[input_saved, s, t] = rows.min(), rows.argmin()
+    return lambda s, t, input_saved: (int(least[input_saved, s, t]), int(choice[input_saved, s, t]))
 
 
 def _unit(costs: Costs, room: int, levels: int) -> tuple[int, bool]:
@@ -142,7 +142,7 @@ def _unit(costs: Costs, room: int, levels: int) -> tuple[int, bool]:
 
 def _frugal_schedule(costs: Costs) -> Schedule:
     least = _frugal(costs)
-    return Schedule(costs.n, walk_choices(costs, lambda s, t, m, held: least(s, t, held)[1], 0))
+    return Schedule(costs.n, walk_choices(costs, lambda s, t, m, input_saved: least(s, t, input_saved)[1], 0))
 
 
 def _classics(costs: Costs, limit: float) -> Iterator[Schedule]:
