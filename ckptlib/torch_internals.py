@@ -270,10 +270,6 @@ PARTS = {
         "torch:_disable_dynamo",
         "to keep a function out of torch.compile; the public torch.compiler.disable imports the compiler at once",
     ),
-    "OptimizedModule": Part(
-        "torch._dynamo.eval_frame:OptimizedModule",
-        "to recognise what torch.compile(module) returns; its class has no public name",
-    ),
     # ---- the dispatcher ---------------------------------------------------------------------------------------------
     "OpOverload": Part("torch._ops:OpOverload", "to recognise an op; the classes of torch.ops have no public name"),
     "OpOverloadPacket": Part("torch._ops:OpOverloadPacket", "to recognise an op without its overload; as OpOverload"),

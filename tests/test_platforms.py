@@ -51,7 +51,7 @@ def there(request, tmp_path_factory):
 LINUX = [
     f"grading/sandbox/{name}.py"
     for name in (
-        *("file_system", "isolation", "kernel_process", "linux_calls", "other_user", "sandbox", "seccomp"),
+        *("file_system", "isolation", "kernel_process", "linux_calls", "sandbox", "seccomp", "unprivileged_user"),
         *("warm_process", "warm_process_protocol"),
     )
 ]
@@ -62,7 +62,7 @@ BRANCHES = {
     "grading/sandbox/limits.py": {"resource"},
     "grading/sandbox/without_isolation.py": {"os.killpg", "signal.SIGKILL"},
     "grading/sandbox/sockets.py": {"fcntl", "os.getuid", "os.O_DIRECTORY", "os.O_NOFOLLOW", "socket.AF_UNIX"},
-    "grading/run/lone_copy.py": {"os.fork", "signal.SIGKILL"},
+    "grading/run/kernel_copy.py": {"os.fork", "signal.SIGKILL"},
     "grading/run/zmtp.py": {"socket.AF_UNIX"},
     "grading/run/message_collector.py": {"select.poll", "select.POLLIN", "select.POLLOUT"},
     "grading/sandbox/cpu_share.py": {"os.setpriority", "os.PRIO_PROCESS"},  # for kernel_process.py; the rest is for all

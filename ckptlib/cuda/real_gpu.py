@@ -44,6 +44,15 @@ def require(device: str) -> None:
         raise NoSuchDevice(f"device is {device!r}, but this machine's accelerator is {found.type!r}")
 
 
+def refuse_zero(nbytes: int, device: str) -> None:
+    """Raise if a step's own tensors took 0 bytes on the device. The allocator's peak includes those of other steps."""
+    if not nbytes:
+        raise CkptError(
+            f"the step allocated nothing on {device!r}, so all of it ran elsewhere. The likeliest mistake is that it "
+            f"uses tensors that it finds by a global name, or makes with device='cpu'. Build them inside the function"
+        )
+
+
 @contextlib.contextmanager
 def new_tensors_on(device: torch.device) -> Iterator[None]:
     """New tensors are made on the device unless the program says where, except by an optimizer without a closure.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,21 +15,10 @@ from ..remember.hooks import Watch, watch
 from ..tables import ShownAsTable, Table
 from ..torch_internals import current_graph_task, forward_hooks, forward_pre_hooks
 from .lint_calls import CheckpointCall, CheckpointCalls, recorded_calls
+from .lint_errors import from_error, known_by_message
 from .lint_source import from_source
 from .pitfalls import PITFALLS, Finding, Pitfall, updates_statistics
 
-# The message of PyTorch or ck.selective where a pitfall already raises an error.
-ERRORS = {
-    "incompatible with .grad() or": Pitfall.AUTOGRAD_GRAD,
-    "mark a variable ready only once": Pitfall.DDP,
-    "marked as ready twice": Pitfall.DDP,
-    "Unexpected keyword arguments": Pitfall.TENSORS_IN_CONTAINERS,
-    "never matches: ": Pitfall.POLICY_NEVER_MATCHES,
-    "never ran in this segment": Pitfall.POLICY_NEVER_MATCHES,
-    "ran in this segment. Are they another block's?": Pitfall.POLICY_NEVER_MATCHES,
-    "the policy picked no op that ran": Pitfall.POLICY_NEVER_MATCHES,
-    "eager torch recomputes it instead": Pitfall.POLICY_WRONG_AMOUNT,
-}
 # A run shows all others where they are, so hints about them are dropped.
 ONLY_IN_SOURCE = {Pitfall.DDP, Pitfall.POLICY_NEVER_MATCHES}
 # Of these, a finding about the whole run is dropped if one about a module or a call says where it is.
@@ -98,35 +86,16 @@ def _from_run(model: nn.Module | None, step: Callable) -> tuple[list[Finding], E
         try:
             step()
         except Exception as e:
-            if not (isinstance(e, torch.utils.checkpoint.CheckpointError) or _known(e)):
+            if not (isinstance(e, torch.utils.checkpoint.CheckpointError) or known_by_message(e)):
                 raise
             error = e
     calls = recorded.calls
     found = [f for call in calls for f in _of_call(call)] + [*_of_chains(calls)] + autocast.findings
     if watched is not None and model is not None:
         found += _of_modules(watched, calls, dict(model.named_modules()), hooked)
-    more = [*_of_functions(recorded), *(_of_error(error, calls) if error is not None else ())]
+    more = [*_of_functions(recorded), *(from_error(error, calls) if error is not None else ())]
     known = {f.number for f in found} & SHOWN_ONCE
     return found + [f for f in more if f.number not in known], error, bool(calls)
-
-
-def _known(error: Exception) -> Pitfall | None:
-    return next((pitfall for text, pitfall in ERRORS.items() if text in str(error)), None)
-
-
-def _of_error(error: Exception, calls: list[CheckpointCall]) -> list[Finding]:
-    if pitfall := _known(error):
-        return [Finding(pitfall, "the run", f"{type(error).__name__}: {error!s:.80}")]
-    guilty = any(call.drew and not call.preserve_rng_state for call in calls)
-    return [] if guilty else [Finding(Pitfall.OTHER_VALUES, "the run", _compared(error)[:130])]
-
-
-def _compared(error: Exception) -> str:
-    """The first line of an error about a second run. Torch says "metadata" there, but lint had it compare values."""
-    first, *lines = str(error).splitlines()
-    shown = [line.partition(":")[2] for line in lines if line.startswith(("saved metadata:", "recomputed metadata:"))]
-    bare = [re.sub("'[0-9a-f]{32}'", "", line) for line in shown]  # without the hash of the values
-    return first.replace("different metadata", "different values") if bare and bare[::2] == bare[1::2] else first
 
 
 def _of_functions(recorded: CheckpointCalls) -> Iterator[Finding]:

@@ -22,12 +22,12 @@ from ..torch_internals import (
     StopRecomputation,
     current_graph_task,
     determinism_checks,
+    is_compiled_module,
     name_of,
     tree_leaves,
 )
 from . import checkpoint as ours
 from . import determinism
-from .pitfalls import is_compiled
 from .selective import RECOMPUTE, SAVE, _Around
 
 FOLLOWED = ("batch_norm", "instance_norm", "rrelu")  # functions that save what their kernel writes later
@@ -125,7 +125,7 @@ class CheckpointCalls:
         tensors = [a for a in args if isinstance(a, Tensor)]
         inside = _tensors([a for a in args if not isinstance(a, Tensor)])
         modules = fn.modules() if isinstance(fn, nn.Module) else ()
-        compiled = any(map(is_compiled, modules))
+        compiled = any(map(is_compiled_module, modules))
         needs = any(t.requires_grad for t in (tensors if reentrant else _tensors((args, kwargs))))
         name = getattr(fn, "__qualname__", type(fn).__name__)
         call = CheckpointCall(name, reentrant, preserve, needs, len(inside), not self.depth, compiled, chain=_chain(fn))

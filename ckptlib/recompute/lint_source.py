@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from ..torch_internals import AnyDropout
-from .pitfalls import Finding, Pitfall, is_compiled, updates_statistics
+from ..torch_internals import AnyDropout, is_compiled_module
+from .pitfalls import Finding, Pitfall, updates_statistics
 
 
 def from_source(model: nn.Module) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def from_source(model: nn.Module) -> Iterator[Finding]:
             yield Finding(
                 Pitfall.BATCHNORM_TWICE, type(m).__name__, "in a model that checkpoints: if a checkpoint is around it"
             )
-        if is_compiled(m):
+        if is_compiled_module(m):
             yield Finding(
                 Pitfall.AUTOCAST_OR_COMPILE, type(next(m.children())).__name__, "compiled, in a model that checkpoints"
             )

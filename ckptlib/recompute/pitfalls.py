@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import sys
 from typing import NamedTuple
 
 from torch import nn
@@ -79,12 +78,3 @@ def updates_statistics(module: nn.Module) -> bool:
     if not isinstance(module, AnyBatchNorm):
         return False
     return module.training and module.track_running_stats and module.momentum != 0
-
-
-def is_compiled(module: nn.Module) -> bool:
-    """Is this what torch.compile(module) returns?"""
-    if "torch._dynamo" not in sys.modules:
-        return False  # nothing is: do not import the compiler, in seconds, to ask
-    from ..torch_internals import OptimizedModule
-
-    return isinstance(module, OptimizedModule)

@@ -11,7 +11,7 @@ from torch import nn
 from ..errors import CkptError
 from ..tables import ShownAsTable, Table
 from ..tracing.allocation_recorder import recording
-from ..tracing.categories import only_device
+from ..tracing.devices import only_device
 from ..tracing.events import Storage, Trace
 from ..units import mib
 from .user_models import handed_in, refuse_compiled

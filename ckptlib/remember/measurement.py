@@ -23,9 +23,9 @@ from ..errors import CkptError
 from ..tables import ShownAsTable, Table
 from ..tracing.allocation_recorder import recording
 from ..tracing.cpu_allocator import HiddenAllocation, marked, profiled, reconcile
+from ..tracing.devices import ToldDevice
 from ..tracing.events import Trace
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
-from ..tracing.told_device import ToldDevice
 from ..units import mib
 from .user_models import Moved, build, handed_in, is_told, refuse_compiled
 
@@ -235,11 +235,7 @@ def _on_gpu(run: _Run, device: str) -> Measurement:
             around=counted.around(),
         )
     line, marks = of_trace(trace, there.type)
-    if not line.peak:  # the allocator's own peak includes everything else that this process holds there
-        raise CkptError(
-            f"the step allocated nothing on {device!r}, so all of it ran elsewhere. The likeliest mistake is that it "
-            f"uses tensors that it finds by a global name, or makes with device='cpu'. Build them inside the function"
-        )
+    real.refuse_zero(line.peak, device)
     peaks = (counted.peak, counted.forward_peak)
     unknowns = trace.unknowns | phantom.unknowns(used_before)
     recorded = snapshots.with_frames(counted.recorded, trace, counted.index) if counted.recorded else None

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..errors import CkptError
+from .devices import only_device
 from .events import Storage, Trace
 from .storages import plain_parts, tensors_in
 
@@ -98,19 +98,6 @@ class Roles:
             storage.name = name
             storage.module = module
         return [storage.index for storage in storages]
-
-
-def only_device(model: nn.Module) -> str:
-    """The type of the one device a model is on. On several devices, it would be unclear whose memory to report."""
-    tensors = [*model.named_parameters(), *model.named_buffers()]
-    where = {str(t.device): name for name, t in reversed(tensors)}  # the first tensor on each device
-    if len(where) > 1:
-        found = ", ".join(f"{device} ({name})" for device, name in sorted(where.items()))
-        raise CkptError(
-            f"{type(model).__name__} is on {len(where)} devices: {found}. Memory is measured on one device at a time: "
-            "was a layer not moved with the model?"
-        )
-    return torch.device(*where).type if where else "cpu"
 
 
 def _placement_order(module: nn.Module) -> Iterator[nn.Module]:

@@ -10,8 +10,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 import ckptlib as ck
 from ckptlib.grading import Checks
+from ckptlib.grading.tasks.forbidden_calls import OwnCode
 from ckptlib.grading.tasks.inputs import Given
-from ckptlib.grading.tasks.own_code import OwnCode
 
 check = Checks(__file__)
 

@@ -10,7 +10,7 @@ from torch import nn
 import ckptlib as ck
 from ckptlib.errors import CkptError
 from ckptlib.grading import Checks
-from ckptlib.grading.tasks.own_code import OwnCode
+from ckptlib.grading.tasks.forbidden_calls import OwnCode
 
 check = Checks(__file__)
 

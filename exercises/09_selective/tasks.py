@@ -10,7 +10,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 import ckptlib as ck
 from ckptlib.grading import Checks
-from ckptlib.grading.tasks.own_code import OwnCode
+from ckptlib.grading.tasks.forbidden_calls import OwnCode
 from ckptlib.recompute.op_costs import Flops
 from ckptlib.recompute.selective import by_module
 

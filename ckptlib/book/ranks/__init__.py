@@ -9,7 +9,7 @@ hangs; on Windows, where torch has no gloo, ranks meet through files.
 """
 
 from .fork import forked
-from .shutdown import RankError
+from .rank_errors import RankError
 from .torchrun import answer, begin, run, source
 
 __all__ = ["RankError", "answer", "begin", "forked", "run", "source"]

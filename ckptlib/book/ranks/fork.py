@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-from .shutdown import LOOPBACK, RankError, die_with_parent
+from .rank_errors import RankError
+from .shutdown import LOOPBACK, die_with_parent
 
 
 def forked(fn: Callable[[int], Any], ranks: int = 2, seconds: float = 6) -> list[Any]:

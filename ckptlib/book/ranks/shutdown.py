@@ -1,4 +1,4 @@
-"""How does a rank end, even after an error? And what is said if it did not answer."""
+"""How does a rank end, even after an error or without its parent?"""
 
 from __future__ import annotations
 
@@ -12,14 +12,8 @@ import threading
 import time
 from pathlib import Path
 
-from ...errors import CkptError
-
 # gloo would listen on every network; the loopback's name is lo on Linux and lo0 on macOS
 LOOPBACK = dict([("GLOO_SOCKET_IFNAME", name) for _, name in socket.if_nameindex() if name in ("lo", "lo0")][:1])
-
-
-class RankError(CkptError):
-    """A rank raised, died or hung: which one, and the last that it wrote."""
 
 
 def die_with_parent(parent: int, gently: bool = False) -> None:

@@ -12,7 +12,6 @@ import json
 import linecache
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CkptError
-from .shutdown import LOOPBACK, RankError, die_with_parent, end
+from .rank_errors import RankError, no_answer, who_failed
+from .shutdown import LOOPBACK, die_with_parent, end
 
 HEADER = """\
 from ckptlib.book.ranks import answer, begin
@@ -41,8 +41,6 @@ import ckptlib as ck
 PREFIX = "ckptlib-ranks-"
 AGENT = "CKPTLIB_RANKS_AGENT"  # environment variable: the process that started this rank
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # the last two are for Windows
-_BY_TORCHRUN = (-signal.SIGTERM, 0xC000013A)  # codes of ranks that it ended because of another; the second on Windows
-LAST_LINES = 6  # of what a dead rank wrote
 
 
 def run(fn: Callable, ranks: int = 2, seconds: float = 100, uses: Sequence[Any] = (), **arguments: Any) -> list[Any]:
@@ -68,9 +66,9 @@ def run(fn: Callable, ranks: int = 2, seconds: float = 100, uses: Sequence[Any] 
         agent.wait(seconds)
         return [json.loads((folder / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
     except subprocess.TimeoutExpired:
-        raise RankError(_no_answer(folder, ranks, seconds)) from None
+        raise RankError(no_answer(folder, ranks, seconds)) from None
     except OSError:
-        raise RankError(_dead(folder, ranks)) from None
+        raise RankError(who_failed(folder, ranks)) from None
     finally:
         end(agent, folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -95,43 +93,6 @@ def source(thing: Any) -> str:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             return textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
     raise CkptError(f"the source of {thing.__name__} is not available: define it in a cell or a file")
-
-
-def _no_answer(folder: Path, ranks: int, seconds: float) -> str:
-    missing = [rank for rank in range(ranks) if not (folder / f"{rank}.json").exists()]
-    said = [f"rank {rank} was here:\n{_last_lines(folder, rank)}" for rank in missing]
-    return "\n".join([f"no answer after {seconds:g} s: do all ranks call the same collectives?", *said])
-
-
-def _dead(folder: Path, ranks: int) -> str:
-    """Whose fault is it? If one ended without raising, that one's; else the first one's that raised."""
-    codes = {}
-    for path in folder.glob("failed.json"):
-        codes = {int(rank): code for rank, code in json.loads(path.read_text(encoding="utf-8")).items()}
-    raised = sorted((path.stat().st_mtime_ns, path.stem) for path in folder.glob("*.raised"))
-    loud = {int(name) for _, name in raised}
-    killed = [rank for rank, code in codes.items() if code not in _BY_TORCHRUN and rank not in loud]
-    if killed or not raised:
-        rank = min(killed or codes or [-1])
-        if rank < 0:
-            return f"torchrun did not start {ranks} ranks:\n" + _tail(_read(folder / "agent.log"))
-        code = codes[rank]
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it ended itself with code {code}"
-        return f"rank {rank} of {ranks} died: {how}\n{_last_lines(folder, rank)}".rstrip()
-    rank = int(raised[0][1])
-    return f"rank {rank} of {ranks} raised\n{_last_lines(folder, rank)}"
-
-
-def _last_lines(folder: Path, rank: int) -> str:
-    return "\n".join(_tail(_read(path)) for path in folder.glob(f"logs/*/*/{rank}/stderr.log"))
-
-
-def _read(log: Path) -> str:
-    return log.read_text(encoding="utf-8", errors="replace")
-
-
-def _tail(text: str) -> str:
-    return "\n".join([line for line in text.splitlines() if line.strip()][-LAST_LINES:])
 
 
 # ---- in a rank ------------------------------------------------------------------------------------------------------

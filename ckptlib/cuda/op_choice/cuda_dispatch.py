@@ -40,11 +40,10 @@ from .host_tensors import (
     copying,
     copying_to,
     is_host,
-    mark_host,
     run_on_host,
     runs_on_host,
-    step_counters,
 )
+from .optimizer_choice import OptimizerChoice
 
 __all__ = ["Cuda", "UnknownOnCuda", "as_cuda", "is_host"]
 
@@ -69,19 +68,15 @@ class Cuda(CalledDirectly, TorchDispatchMode):
         self.gpu = gpu
         self.casts = Casts()
         self.engine = EngineThread()
-        self.flipped: list[dict] = []  # parameter groups whose `foreach` we set for the step under way
+        self.optimizers = OptimizerChoice()
 
     def is_host(self, t: Tensor) -> bool:
         """Whether `t` would be in the host's memory: leave its storage out of the device's."""
         return is_host(t)
 
     def close(self) -> None:
-        self.unflip()  # for a step that raised before it could undo this
+        self.optimizers.end()  # for a step that raised before it could undo this
         self.casts.clear()
-
-    def unflip(self) -> None:
-        while self.flipped:
-            self.flipped.pop()["foreach"] = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
@@ -225,31 +220,11 @@ def _visited() -> Iterator[None]:
         torch.set_autocast_enabled(device, before)
 
 
-# --- optimizers: on CUDA most update all parameters in one call, by default; on a CPU none does ---------------------
-
-
-def _would_be_foreach(optimizer: torch.optim.Optimizer, group: dict) -> bool:
-    """torch/optim/optimizer.py `_default_to_fused_or_foreach`: CUDA's default unless foreach or fused is passed."""
-    if group.get("foreach", False) is not None or group.get("fused") is not None or group.get("differentiable"):
-        return False
-    kinds = [kind for kind in type(optimizer).__mro__ if kind not in (torch.optim.Optimizer, object)]
-    if not any(hasattr(sys.modules[kind.__module__], name_of("uses_foreach_by_default")) for kind in kinds):
-        return False  # Adafactor, Muon, SparseAdam and LBFGS never ask
-    if isinstance(optimizer, torch.optim.Adam) and isinstance(group["lr"], Tensor) and not group["capturable"]:
-        return False
-    return all(type(p) in (Tensor, torch.nn.Parameter, FakeTensor) for p in group["params"])
-
-
 def _before_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
     for cuda in _mine()[-1:]:
-        for counter in step_counters(optimizer):
-            mark_host(counter)  # of an optimizer that was there before the context
-        for group in optimizer.param_groups:
-            if _would_be_foreach(optimizer, group):
-                group["foreach"] = True
-                cuda.flipped.append(group)
+        cuda.optimizers.begin(optimizer)
 
 
 def _after_step(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
     for cuda in _mine()[-1:]:
-        cuda.unflip()
+        cuda.optimizers.end()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..sandbox.limits import MIB, Limits
 from . import message_validation
-from .outputs import Outputs
+from .cell_outputs import Outputs
 from .probes_in_kernel import MIME
 from .zmtp import Malformed, Peer
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..tasks import answer_encoding, comparison, inputs, left_alone, own_code, probes, verdict
+from ..tasks import answer_encoding, comparison, forbidden_calls, inputs, probes, side_effects, verdict
 from ..tasks.answer_encoding import encode
 from ..tasks.inputs import Given
 from ..tasks.probes import as_new
-from . import lone_copy
+from . import kernel_copy
 
 MIME = "application/vnd.ckptlib.answer+json"
 # What takes part in testing, besides this module.
-CODE = [answer_encoding, comparison, inputs, left_alone, lone_copy, own_code, probes, verdict]
+CODE = [answer_encoding, comparison, forbidden_calls, inputs, kernel_copy, probes, side_effects, verdict]
 TAMPER_CHECK = "tamper check"  # is asked for in place of a task
 
 
@@ -47,8 +47,8 @@ def respond(request: str) -> None:
             def ask() -> list:
                 return task.ask(tuple(namespace[name] for name in task.names), asked["seeds"])
 
-            own = any(isinstance(thing, own_code.OwnCode) for thing in vars(module).values())
-            answer = {"cases": lone_copy.ask_alone(ask) if own else ask()}
+            own = any(isinstance(thing, forbidden_calls.OwnCode) for thing in vars(module).values())
+            answer = {"cases": kernel_copy.ask_alone(ask) if own else ask()}
     display({MIME: {"nonce": asked["nonce"], "data": answer}}, raw=True)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,7 +85,6 @@ def start(key: str, fds: Mapping[str, int], told: str = "") -> None:
 
     Without any, the kernel opens ports of its own, and writes which to the file `told`.
     """
-    reseed()
     sys.path.insert(0, "")  # as in any notebook: what lies beside it can be imported
     ports = {f"{channel}_port": port(channel) for channel in CHANNELS}
     where = {"transport": "ipc", "ip": "/nowhere/kernel", **ports} if fds else {"transport": "tcp", "ip": LOOPBACK}
@@ -103,12 +101,3 @@ def start(key: str, fds: Mapping[str, int], told: str = "") -> None:
         os.replace(f"{told}.new", told)
     app.shell.ask_exit = lambda: None  # exit() would end the kernel a moment later, and take the next cell with it
     app.start()
-
-
-def reseed() -> None:
-    """Children of one warm process must not draw the same numbers. Only what was imported already is seeded."""
-    random.seed(os.urandom(16))
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(int.from_bytes(os.urandom(4), "little"))
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)

@@ -14,6 +14,7 @@ import argparse
 import base64
 import contextlib
 import os
+import random
 import select
 import signal
 import socket
@@ -132,9 +133,19 @@ def _become_kernel(request: dict, limits: Limits, fds: list[int], report: int) -
         os._exit(1)
     os.close(report)
     try:
+        _draw_other_random_numbers()
         kernel_start.start(request["key"], dict(zip(request["channels"], fds, strict=True)))
     finally:
         os._exit(0)
+
+
+def _draw_other_random_numbers() -> None:
+    """Kernels of one warm process must not draw the same numbers. Only what was imported already is seeded."""
+    random.seed(os.urandom(16))
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(int.from_bytes(os.urandom(4), "little"))
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
 
 
 def main() -> None:

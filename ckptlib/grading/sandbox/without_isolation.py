@@ -66,13 +66,13 @@ class Unconfined:
         place = Path(tempfile.mkdtemp(prefix="k", dir=own_folder()))
         home, user = place, None
         if self._other_users:
-            from . import other_user  # which works only on Linux
+            from . import unprivileged_user  # which works only on Linux
 
-            home, user = Path(tempfile.mkdtemp(prefix="ckptlib-kernel-")), other_user.unused()
+            home, user = Path(tempfile.mkdtemp(prefix="ckptlib-kernel-")), unprivileged_user.unused()
         (home / "work").mkdir()
         file_system.write_files(files or {}, str(home / "work"))
         if user is not None:
-            other_user.give(home, user)
+            unprivileged_user.give(home, user)
         # Windows hands no open socket on to another program: there the kernel opens ports, and says which.
         listeners = {} if sys.platform == "win32" else listen(f"{place}/s", channels)
         try:
@@ -151,9 +151,9 @@ class UnconfinedProcess:
         import psutil
 
         if self._user is not None:
-            from . import other_user
+            from . import unprivileged_user
 
-            other_user.end_all(self._user)
+            unprivileged_user.end_all(self._user)
         with contextlib.suppress(psutil.Error):
             for child in psutil.Process(self._process.pid).children(recursive=True):
                 with contextlib.suppress(psutil.Error):

@@ -26,7 +26,7 @@ from .answer_encoding import Raised, decode, encode, encode_raised
 from .answer_size import fitted
 from .comparison import ATOL, Tolerance
 from .inputs import Given
-from .left_alone import LeftAlone
+from .side_effects import SideEffects
 from .torch_modes import left_modes
 from .verdict import Mistake, Verdict, judge
 
@@ -109,11 +109,11 @@ class Task:
     def _ask_once(self, answers: tuple, seed: int) -> Any:
         try:
             with as_new(), warnings.catch_warnings(action="ignore"):
-                alone = LeftAlone()
-                watched = answers if self.changes else tuple(map(alone.watched, answers))
+                effects = SideEffects()
+                watched = answers if self.changes else tuple(map(effects.watched, answers))
                 data = self.probe(Given(seed), *watched)
                 data = _part_by_part(data) if self.parts and isinstance(data, dict) else encode(data)
-                complaint = alone.complaint()
+                complaint = effects.complaint()
                 return {"refused": complaint, "data": data} if complaint else data
         except (Exception, SystemExit) as error:
             return encode_raised(error)

@@ -1,4 +1,4 @@
-"""Did an answer leave alone what is not its own: its arguments, and the settings of torch?"""
+"""Has an answer changed more than it should, such as its arguments or a setting of torch?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...torch_internals import dispatch_modes, function_modes, newest_saved_tens
 _DEEPEST = 4  # lists in lists
 
 
-class LeftAlone:
+class SideEffects:
     """What an answer has changed, one sentence each. It may draw random numbers, and run and train a model."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which tensors of a set-up are on the device, and since when? All that a call made or moved which names the device.
+"""On which device is a model, or a tensor? A model must be on one only; a simulation has to find out about tensors.
 
 A simulation has one device, the CPU, which stands for the GPU during the step. A set-up uses both, the host and the
 GPU, and what it leaves in the GPU's cache decides which blocks the step finds there. So a set-up that is told the
@@ -12,13 +12,27 @@ from typing import Any
 from weakref import WeakSet
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from ..errors import CkptError
 from .storages import tensors_in
 
 _DEVICE = Tensor.device.__get__
+
+
+def only_device(model: nn.Module) -> str:
+    """The type of the one device a model is on. On several devices, it would be unclear whose memory to report."""
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    where = {str(t.device): name for name, t in reversed(tensors)}  # the first tensor on each device
+    if len(where) > 1:
+        found = ", ".join(f"{device} ({name})" for device, name in sorted(where.items()))
+        raise CkptError(
+            f"{type(model).__name__} is on {len(where)} devices: {found}. Memory is measured on one device at a time: "
+            "was a layer not moved with the model?"
+        )
+    return torch.device(*where).type if where else "cpu"
 
 
 class ToldDevice(TorchFunctionMode):

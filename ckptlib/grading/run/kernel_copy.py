@@ -1,7 +1,7 @@
 """How is an answer asked while nothing else of its notebook runs? In a copy of the kernel, and the kernel stands still.
 
-own_code.py watches the thread that answers. A thread or a process that the notebook had started before could do the
-work in its place.
+forbidden_calls.py watches the thread that answers. A thread or a process that the notebook had started before could do
+the work in its place.
 """
 
 from __future__ import annotations

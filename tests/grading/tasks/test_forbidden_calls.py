@@ -10,7 +10,7 @@ import torch
 from answers import ROOT, Answer, titled
 from test_answers import judged
 
-from ckptlib.grading.tasks.own_code import NotYourOwn, OwnCode
+from ckptlib.grading.tasks.forbidden_calls import NotYourOwn, OwnCode
 
 BORROWED = [
     Answer(*path.stem.split("-"), False, title, code)

@@ -7,13 +7,13 @@ from printed import text
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.one_submission.grade_one import examine
 from ckptlib.grading.one_submission.scoring import score
-from ckptlib.grading.run.lone_copy import ask_alone
+from ckptlib.grading.run.kernel_copy import ask_alone
 from ckptlib.grading.run.run_submission import Cell, run
 from ckptlib.grading.sandbox.limits import Limits
 
 NAME, TASK = "06_tradeoff", "revolve"
 BESIDE = dict(titled(ROOT / "tests" / "attacks" / "borrowing" / "beside" / f"{NAME}-{TASK}.py"))
-IMPORT = "import os, threading, time; from ckptlib.grading.run.lone_copy import ask_alone\n"
+IMPORT = "import os, threading, time; from ckptlib.grading.run.kernel_copy import ask_alone\n"
 
 
 @pytest.fixture(scope="module")
