@@ -167,7 +167,7 @@ class CachingAllocator:
         self.peak_allocated, self.peak_reserved = self.allocated, self.reserved
 
     def forget_freed(self) -> None:
-        """Strike from the history what is allocated no more, and the release of it."""
+        """Remove from the history each allocation that has been freed, together with its release."""
         last = {action.address: action for action in self.history or () if action.kind == "alloc"}
         kept = {id(action) for address, action in last.items() if address in self._live}
         self.history = [a for a in self.history or () if a.kind.startswith("segment") or id(a) in kept]

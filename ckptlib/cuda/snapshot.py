@@ -140,11 +140,11 @@ class _Frames:
         return self._list(op, " ".join(filter(None, (owner.name, shape))), owner.module, phase, owner.category)
 
     def inside(self, op: Op, category: str) -> Frames:
-        """Of memory that no tensor of the trace owns."""
+        """The frames of memory that no tensor of the trace owns."""
         return self._list(op, f"inside {op.name}", op.module, op.phase, category)
 
     def under_way(self, index: int, phase: str) -> Frames:
-        """Of a free: what ran at that moment."""
+        """The frames of a free, which name what ran at that moment."""
         op = self._trace.ops[index] if index >= 0 else None
         return self._list(op, "", op.module if op else "", phase, "")
 

@@ -28,7 +28,7 @@ from .block_detection import buffers_restored
 from .budget_search import NoPlanFits, WholeStep
 from .checkpointed_modules import CheckpointedModules
 
-HALVINGS = 6  # limits that are tried: a half of what the modules hold, a quarter, and so on
+HALVINGS = 6  # limits that are tried: half of what the largest module saves, a quarter, and so on
 
 
 class ModuleCost(NamedTuple):
@@ -261,7 +261,7 @@ def _watched(model: nn.Module, inputs: Any) -> dict[str, _Calls]:
         for handle in handles:
             handle.remove()
     for call, t, written in given:
-        call.may_run_again &= version(t) == written  # a module that is given something else now cannot run again
+        call.may_run_again &= version(t) == written  # a module whose arguments were changed later cannot run again
     return calls
 
 

@@ -1,4 +1,4 @@
-"""How does a CPU run an op that only CUDA has? Replacements for it, and for ops whose outputs differ, as on CUDA.
+"""How does a CPU run an op that only CUDA has? It runs a replacement, and also where outputs differ from CUDA's.
 
 They run below autograd and below the tracer, so what they allocate on the way is not counted. What they return
 has the shapes, dtypes and strides of CUDA's kernels (torch/_meta_registrations.py, and the .cu files named below).
@@ -96,7 +96,7 @@ def _efficient_backward(
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None) -> tuple:
-    """The CPU's fused kernel. It wants heads of one width, as many of keys as of queries, and no dropout."""
+    """The CPU's fused kernel. It needs heads of one width, as many heads of keys as of queries, and no dropout."""
     wide, scale = max(q.shape[3], v.shape[3]), scale if scale is not None else q.shape[3] ** -0.5
     q_, k_, v_ = (_widened(t, wide, q.shape[1]) for t in (q, k, v))
     out, lse = _forward(q_, k_, v_, 0.0, causal, attn_mask=mask, scale=scale)
@@ -153,7 +153,7 @@ def _batch_norm(
     gpu: Gpu, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor | None, var: Tensor | None, training: bool,
     momentum: float, eps: float,
 ) -> tuple:  # fmt: skip
-    """cudnn/BatchNorm.cpp: statistics in the weight's dtype. The reserve's size is cuDNN's secret, 0 here."""
+    """cudnn/BatchNorm.cpp: statistics in the weight's dtype. The size of its reserve is unknown, so it is 0 here."""
     out, save_mean, save_var = aten.native_batch_norm(x, weight, bias, mean, var, training, momentum, eps)
     stats = (save_mean, save_var) if training else (weight.new_empty(0), weight.new_empty(0))
     return out, *(t.to(weight.dtype) for t in stats), x.new_empty(0, dtype=torch.uint8)
@@ -338,7 +338,7 @@ def _embedding_bag(op: Any) -> Kernel:
     return kernel
 
 
-# --- unfold and fold: Im2Col.cu, Col2Im.cu make the result with the size of the input, and a smaller one keeps it ----
+# --- unfold and fold: Im2Col.cu and Col2Im.cu allocate the result at least as large as the input ----------------------
 
 
 def _in_room_of_input(op: Any) -> Kernel:

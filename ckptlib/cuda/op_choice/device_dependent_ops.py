@@ -106,7 +106,7 @@ def _dropout(gpu: Gpu, plain: Path, x: Tensor, p: float, train: bool) -> Tensor:
 
 
 def _linear(gpu: Gpu, plain: Path, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Linear.cpp: the bias of a non-contiguous input is added in place, unless a dispatch mode is active: ours is."""
+    """Linear.cpp adds the bias of a non-contiguous input in place, unless a dispatch mode is active, and ours is."""
     if bias is None or x.dim() < 3 or x.is_contiguous() or x.layout is not torch.strided:
         return plain(x, weight, bias)
     return torch.matmul(x, weight.t()).add_(bias)
@@ -232,7 +232,7 @@ def _cell(name: str) -> Path:
 class _Product(torch.autograd.Function):
     """FunctionsManual.cpp `prod_backward`. While it is traced, torch takes a longer formula, which looks at no values.
 
-    Fake tensors have none: they are taken to be without zeros.
+    Fake tensors have no values, and are assumed to have no zeros.
     """
 
     @staticmethod

@@ -29,7 +29,7 @@ class Weights:
 
 
 def lstm_cell(x: Tensor, state: State, w: Weights) -> State:
-    """`LSTMCell`. The third result of the fused cell is kept for backward alone."""
+    """`LSTMCell`. The third result of the fused cell is saved for backward only."""
     h, c = state
     gates = torch.matmul(x, w.ih.t()), torch.matmul(h, w.hh.t())
     h, c, _ = aten._thnn_fused_lstm_cell(*gates, c, w.b_ih, w.b_hh)
@@ -129,7 +129,7 @@ class Network:
         return torch.cat(outs, 0), tuple(torch.cat(parts, 0) for parts in zip(*reversed(ended), strict=True))
 
     def _packed_reverse(self, x: Tensor, state: State, w: Weights, sizes: Sequence[int]) -> tuple[Tensor, State]:
-        """`ReversedPackedLayer`: from the longest sequences' ends backwards, others join where they end."""
+        """`ReversedPackedLayer`: begins at the ends of the longest sequences; the others join at their own ends."""
         outs, at, last = [], x.shape[0], sizes[-1]
         now = tuple(s.narrow(0, 0, last) for s in state)
         for size in reversed(sizes):

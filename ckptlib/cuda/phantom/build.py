@@ -98,7 +98,7 @@ def _headers(torch: Path) -> list[Path]:
 
 
 def _compile(compiler: str, headers: list[Path], torch: Path, folder: Path) -> list[Path]:
-    # One header belongs to NVIDIA's compiler, which torch does not bring. A C compiler needs its words to mean nothing.
+    # One header belongs to NVIDIA's compiler, which torch does not bring. Its words are defined as empty here.
     words = "__host__ __device__ __global__ __device_builtin__ __cudart_builtin__ CUDARTAPI CUDARTAPI_CDECL CUDAAPI"
     words += " __device_builtin_texture_type__ __device_builtin_surface_type__"
     own = folder / "crt" / "host_defines.h"

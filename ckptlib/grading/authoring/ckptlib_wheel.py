@@ -57,8 +57,8 @@ def zipped(files: dict[str, bytes], programs: tuple[str, ...] = ()) -> bytes:
 def constraints() -> str:
     """The versions of everything that is installed here, as pip's constraints: they install nothing by themselves.
 
-    Without what follows a +, because torch's 2.13.0+cpu is 2.13.0 in another build. Of two, the one that is imported:
-    setuptools puts copies of its own at the end of sys.path.
+    A version loses everything after a +, because torch's 2.13.0+cpu is another build of 2.13.0. If a package is found
+    twice, the copy that is imported counts, because setuptools puts copies of its own at the end of sys.path.
     """
     found: dict[str, str] = {}
     for installed in metadata.distributions():

@@ -55,7 +55,7 @@ def _run(folder: Path, files: dict[str, bytes]) -> tuple[Result, str]:
         from ..assignment.assignment import Assignment
         from ..authoring.make_release import examined
 
-        torch.set_num_threads(1)  # where other programs run, two threads wait for one another most of the time
+        torch.set_num_threads(1)  # on a busy machine, two threads would mostly wait for one another
         try:
             source = Assignment.load(_source_folder(folder))
             _ = source.release  # nbgrader takes a while to make it, and the warm process is not ready yet

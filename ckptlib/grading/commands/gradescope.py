@@ -62,7 +62,7 @@ def run(root: Path) -> str:
     source, target = root / "source", root / "results" / "results.json"
     target.unlink(missing_ok=True)
     for folder in (source, root / "submission", target.parent):
-        os.chmod(folder, 0o700)  # a kernel that cannot have a file system of its own is another user's
+        os.chmod(folder, 0o700)  # a kernel without a file system of its own runs as a different user
     place = sandbox.best_in_container()
     settings = json.loads((source / SETTINGS).read_text(encoding="utf-8"))
     name, secret = settings["assignment"], bytes.fromhex(settings["secret"])
@@ -84,7 +84,7 @@ def _all_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _student(root: Path) -> str:
-    """Who handed in, so that the same person is asked with the same numbers at every attempt."""
+    """The student's id, so that every attempt of a student is tested with the same numbers."""
     try:
         users = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))["users"]
         return ",".join(sorted(str(user["id"]) for user in users))

@@ -42,7 +42,7 @@ def release(args: argparse.Namespace) -> str:
     source = course.source(name)
     if not (source / "tasks.py").is_file():
         raise CkptError(f"no assignment in {source}: expected {name}.ipynb and tasks.py there")
-    torch.set_num_threads(1)  # sums in another order have other last digits
+    torch.set_num_threads(1)  # because sums in a different order differ in their last digits
     folder = release(course, name)
     return f"{_from(folder, course.folder)}: {', '.join(sorted(path.name for path in folder.iterdir()))}"
 

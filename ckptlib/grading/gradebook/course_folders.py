@@ -61,7 +61,7 @@ class Course:
         return Path(os.path.normpath(self.directory.format_path(folder, student, assignment)))
 
     def link_to(self, student: str, assignment: str) -> Path | None:
-        """The symbolic link, if there is one, on the way from submitted/ to a submission: it may lead to another's."""
+        """The symbolic link, if any, in the path to a submission. It may lead to the work of another student."""
         folder = self.path("submitted", student, assignment)
         top = Path(os.path.normpath(os.path.join(self.directory.root, self.directory.submitted_directory)))
         ways = [path for path in (folder, *folder.parents) if path != top and path.is_relative_to(top)]
@@ -87,7 +87,7 @@ class Course:
         raise CkptError(f"no assignment {name!r}: expected its source in {own}. {known}")
 
     def students(self, assignment: str) -> list[str]:
-        """Who has handed something in, by name. Every entry counts, because an empty folder gets a reason as well."""
+        """Names of the students who submitted. Every entry counts, because an empty folder gets a reason as well."""
         mark = "\0"
         before, after = str(self.path("submitted", mark, assignment)).split(mark)
         folder = Path(before)  # of the students; `after` leads from there to the assignment
@@ -119,7 +119,7 @@ class Course:
 
     @cached_property
     def secret(self) -> bytes:
-        """Made once per course. Anyone who knows it knows every student's inputs."""
+        """The course's secret, which is made once. Anyone who knows it can compute the inputs of every student."""
         path = self.private / "secret"
         if not path.exists():
             new = path.with_name(f"secret.{os.getpid()}")

@@ -35,7 +35,7 @@ class OneGradebook(Gradebook):
     """nbgrader's gradebook, opened once, and waiting while somebody else has locked it."""
 
     def __init__(self, url: str, course_id: str, tell: Callable[[str], None]):
-        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # nbgrader logs what it then raises
+        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # nbgrader logs an error, then raises it
         self.url, self._tell = with_lock_timeout(url), tell
         with _version_known():
             self._wait(lambda: super(OneGradebook, self).__init__(self.url, course_id), lambda: None)
@@ -114,7 +114,7 @@ def with_lock_timeout(url: str) -> str:
 
 
 def _database_error(error: BaseException | None) -> DBAPIError | None:
-    """nbgrader wraps database errors into its own; the first of them is what happened."""
+    """The error of the database. nbgrader wraps it in errors of its own, so it is the first of several."""
     while error is not None:
         if isinstance(error, DBAPIError):
             return error

@@ -39,7 +39,7 @@ class Journal:
         return cls(folder) if folder.is_dir() else None
 
     def answers(self, student: str, about: list | None = None) -> dict | None:
-        """None if there is no record, if it is damaged, or if it was made of other things than `about` names."""
+        """The record; None if there is none, if it is damaged, or if it does not belong to what `about` names."""
         record = _read(self._answers / _file_name(student))
         return None if record is None or (about is not None and record.get("about") != about) else record
 
@@ -117,7 +117,7 @@ def _writing(path: Path, then: str = "run the same command again") -> Iterator[N
 
 @contextlib.contextmanager
 def locked(private: Path) -> Iterator[None]:
-    """One coordinator per course. The lock ends with its process, so a dead one's is taken over."""
+    """Let one coordinator work on a course at a time. The lock ends with its process, even if that was killed."""
     path = private / "lock"
     with _writing(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

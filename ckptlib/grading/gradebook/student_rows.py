@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 @dataclass
 class Sheet:
-    """A student's submission, grades and comments. Stands for the gradebook in nbgrader's own steps."""
+    """A student's submission, grades and comments. nbgrader's own steps use it in place of the gradebook."""
 
     student: str
     submission: api.SubmittedAssignment

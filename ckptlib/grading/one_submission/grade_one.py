@@ -1,7 +1,7 @@
 """What is done with one submission? It is rebuilt, run and tested, on any worker of any executor.
 
 A worker shares nothing with the coordinator. If it reports that it does not have the assignment, its job is sent
-again with the assignment. Its warm process is the machine's (then the job holds its address) or its own.
+again with the assignment. It uses the warm process whose address is in the job or, without an address, starts one.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def score(assignment: Released, student: str, record: dict) -> Result:
         verdict = Verdict(0, result.problem) if result.problem else _verdict(task, record, tampered)
         most = float(task.points)
         earned = round(most * verdict.share, 2)
-        section = task.section if verdict.misread else ""  # a section does not help where nothing was answered
+        section = task.section if verdict.misread else ""  # no help if there is no answer
         counted = 0.0 if verdict.recorded else most
         told = TaskScore(name, grade_id, earned, counted, verdict.message, section, verdict.missed)
         told.recorded = verdict.recorded
@@ -139,7 +139,7 @@ def _verdict(task: Task, record: dict, tampered: bool) -> Verdict:
         return _lost("the kernel answered with something that is not data")
     try:
         return task.judge(cases, expected["right"], expected["mistakes"], task.tolerance)
-    except Exception as error:  # a forged answer can cause any: it costs this task, never the batch
+    except Exception as error:  # a forged answer can cause any error, which costs this task only
         return _lost(f"the answer cannot be compared: {type(error).__name__}: {error}"[:300])
 
 

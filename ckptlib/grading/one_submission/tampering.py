@@ -52,5 +52,5 @@ def _unlike(answer: Any, seed: int) -> str:
     try:
         (found,) = answer["data"]["cases"]
         return difference(decode(found), decode(sample(seed)), Tolerance(1e-5, 1e-6))
-    except Exception as error:  # forged data can cause any
+    except Exception as error:  # forged data can cause any error
         return f"no data: {error}"[:100]

@@ -44,7 +44,7 @@ class Line:
     timestamp: str = ""
     late_penalty: float = 0
     answers: dict[str, Answer] = field(default_factory=dict)
-    problem: str = ""  # of the submission as a whole: then its answers could not be looked at
+    problem: str = ""  # why the submission as a whole could not be graded
     flags: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

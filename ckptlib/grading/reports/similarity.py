@@ -20,7 +20,7 @@ from ..notebooks.cell_text import parse
 
 GRAM = 8  # tokens that one fingerprint covers: about two short statements
 WINDOW = 4  # of each so many neighbouring fingerprints the smallest is kept (winnowing; Schleimer et al., 2003)
-SHORT = 12  # fewer fingerprints, in an answer or in common, are too few to tell
+SHORT = 12  # fewer fingerprints, in an answer or in common, show nothing
 ALIKE = 0.6  # the share of the shorter answer's fingerprints that a pair must have in common
 MOST_SHOWN = 20  # pairs in a printed report
 LONGEST = 20_000  # characters of one answer that are read

@@ -1,4 +1,4 @@
-"""What has a kernel imported before it starts? Modules that cost a submission no time."""
+"""Which modules does a kernel find imported when it starts? They cost a submission no time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ SLACK = 1000  # entries that any answer may have
 
 
 def fitted(answer: Any, right: Any) -> Any:
-    """The encoded answer; whatever is far larger than the right answer becomes a note of its kind and size."""
+    """The encoded answer. Each part that is far larger than in the right answer becomes a note of its kind and size."""
     if _size(answer, most := FACTOR * _size(right) + SLACK) <= most:
         return answer
     match answer, right:

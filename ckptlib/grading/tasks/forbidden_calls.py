@@ -1,4 +1,4 @@
-"""Did the student write what answers here? Sees every call into code that the answer was to replace.
+"""Does an answer call code that the student was to write? Every call is watched while the answer is tested.
 
 own = OwnCode(torch.utils.checkpoint, says="That is PyTorch's checkpoint.")
 with own.only():
@@ -32,7 +32,7 @@ _WAYS_OUT |= set("ctypes.dlopen ctypes.dlsym ctypes.call_function".split())
 
 
 class NotYourOwn(CkptError):
-    """Code ran that the answer was to replace."""
+    """The answer called code that the student was to write."""
 
 
 class OwnCode:
@@ -96,7 +96,7 @@ class OwnCode:
             raise NotYourOwn(found[0] if found else _STOPPED)
 
     def _forget_results(self) -> None:
-        """What a function with a cache has returned before, it returns again without a call."""
+        """Empty the caches of functions, because a cached result is returned without a call that could be seen."""
         for module in self.modules:
             for thing in vars(module).values():
                 if hasattr(thing, "cache_clear"):
@@ -112,7 +112,7 @@ def _look() -> None:
 
 @contextmanager
 def _nothing_unwatched() -> Iterator[None]:
-    """Without whatever Python runs while it watches nothing: a trace function, finalizers, handlers of signals."""
+    """Switch off what Python runs without watching it: a trace function, finalizers and handlers of signals."""
     trace, collects = sys.gettrace(), gc.isenabled()
     handlers = {}
     if threading.current_thread() is threading.main_thread():  # no other thread runs handlers
@@ -185,7 +185,7 @@ def _asked_by_torch(frame: FrameType | None) -> bool:
 
 @cache
 def _code_of(folder: str, name: str) -> set[CodeType]:
-    """Of a module, as its file says it: a module's attributes can be changed, `__file__` among them."""
+    """A module's code, read from its file, because the module's attributes can be changed, even `__file__`."""
     path = Path(folder, *name.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return set(_functions(file)) if file.exists() else set()
@@ -198,7 +198,7 @@ def _files(module: ModuleType) -> Iterable[Path]:
 
 
 def _functions(file: Path) -> Iterator[CodeType]:
-    """Of every function and class body in a file, however deep."""
+    """The code of all functions and class bodies in a file, at any depth."""
     todo = [compile(file.read_text(encoding="utf-8"), str(file), "exec", dont_inherit=True)]
     while todo:
         inner = [const for const in todo.pop().co_consts if isinstance(const, CodeType)]

@@ -178,7 +178,7 @@ def _part_by_part(data: dict) -> Any:
 
 
 def _refused(case: Any) -> bool:
-    """Has the answer changed what is not its own? Then its data says so; it costs a part if all else is right."""
+    """If the answer had side effects, its data say so. If all else is right, that costs one part of the points."""
     return isinstance(case, dict) and isinstance(case.get("refused"), str)
 
 

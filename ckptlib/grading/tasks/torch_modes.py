@@ -1,4 +1,4 @@
-"""What has somebody entered and not left? Hooks and modes that change what every op of torch does."""
+"""Which hooks and modes of torch were entered and not left? They change what every op of torch does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...torch_internals import (
 
 @contextmanager
 def left_modes() -> Iterator[None]:
-    """Outside of all modes and saved-tensor hooks. Afterwards the same ones are active as before, and no others."""
+    """Leave all modes and saved-tensor hooks for the block. After it, the same ones are active as before it."""
     before = [_empty(stack) for stack in _STACKS]
     try:
         yield

@@ -126,7 +126,7 @@ def _explain(
 
 
 def _is_data(case: Any) -> bool:
-    """Not an error's text, be it under "error" in what a probe has caught, and not an empty list."""
+    """Is this data and not the text of an error (which a probe may have caught under "error") or an empty list?"""
     return not case.get("error") if isinstance(case, dict) else values_in(case) is not None
 
 

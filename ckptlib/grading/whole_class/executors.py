@@ -23,7 +23,7 @@ class Pool:
     def __init__(self, size: int):
         self.size = size
         self._executor: Executor | None = None
-        self._sandbox = _start_warm_process()  # meanwhile, this process can import what it needs
+        self._sandbox = _start_warm_process()  # in the meantime this process imports other modules
 
     def submit(self, payload: dict) -> Future[dict]:
         if self._executor is None:
@@ -89,7 +89,7 @@ def _begin(parent: int) -> None:
     torch.set_num_threads(1)  # there is a worker for every core
 
     def watch() -> None:
-        while os.getppid() == parent and psutil.pid_exists(parent):  # on Windows, a dead parent stays the parent
+        while os.getppid() == parent and psutil.pid_exists(parent):  # on Windows, getppid() never changes
             time.sleep(0.5)
         os._exit(1)
 
@@ -107,7 +107,7 @@ class Cluster:
         try:
             Client.__init__(self._client, address, timeout=20, set_as_default=False)
         except (OSError, ValueError) as error:
-            self._client.close()  # left to Python's end, it would wait there for 40 s and print a traceback
+            self._client.close()  # closed only when Python ends, it would wait for 40 s and print a traceback
             raise CkptError(
                 f"no dask scheduler at {address} ({error}): expected an address such as tcp://10.0.0.1:8786"
             ) from None

@@ -86,7 +86,7 @@ class VerdictAutograde(Autograde):
         return True
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """The student is entered, unless the course's configuration says that all of them are known."""
+        """Add the student to the gradebook, unless the course's configuration says that it has all of them already."""
         if self.create_student:
             self.sheets.add_student(student_id)
         elif not self.sheets.has_student(student_id):
@@ -157,7 +157,7 @@ def write_page(folder: Path, assignment: str, page: str, submission: Submission,
 
 
 def _for_the_exchange(submission: Submission, assignment: str, course_secret: bytes) -> dict[str, str]:
-    """`nbgrader release_feedback` reads both of every student; missing or odd ones would stop it for the whole class.
+    """`nbgrader release_feedback` reads two files of every student. A missing one would stop it for the whole class.
 
     The page goes to anyone who knows the submission's secret. Work that was not collected through the exchange has no
     secret, and gets one that nobody can guess.

@@ -1,4 +1,4 @@
-"""How does all work get done when workers may die? Another worker repeats it, and the submission at fault is found."""
+"""What happens when a worker dies? Others repeat its work, and the submission at fault is found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Job:
     deaths: int = 0
     failures: int = 0
     with_bundle: bool = False
-    alone: bool = False  # the machine was in trouble: once more when nothing else is run
+    alone: bool = False  # to be run once more at the end, with nothing beside it, because the machine was in trouble
 
 
 def work(
@@ -37,8 +37,8 @@ def work(
     """Do all jobs, in any order; yields each with its record, or with {"problem": why} if nobody could do it.
 
     At most two jobs per worker are in memory. When a worker dies, every job under way is a suspect. Those jobs are
-    done again one at a time, so that the submission at fault is known and no other is lost with it. What a machine in
-    trouble could not run is done again at the end, with nothing beside it.
+    done again one at a time, so that the submission at fault is known and no other is lost with it. Jobs that failed
+    because the machine was in trouble are done again at the end, with nothing beside them.
     """
     rest, again, alone, running = iter(jobs), deque[Job](), deque[Job](), dict[Future, Job]()
     while True:
