@@ -6,7 +6,7 @@ q1 = "a"
 q2 = "a"
 
 
-# %% It is to be known by all
+# %% All ranks need to know this gradient
 q3 = "b"
 
 
