@@ -1,4 +1,4 @@
-"""What does `ckptlib explain FILE` do? Read a snapshot of anybody's, print what its peak was made of, draw its page."""
+"""What does `ckptlib explain FILE` do? Read anybody's snapshot, print what its peak was made of, draw its page."""
 
 from __future__ import annotations
 

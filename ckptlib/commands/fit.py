@@ -1,4 +1,4 @@
-"""What does `ckptlib fit MODEL` do? Ask for every strategy, of a model by name or of your own; print the answers."""
+"""What does `ckptlib fit MODEL` do? Find the largest batch of each strategy, for a model by name or your own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import json
 from ..fitting.fit import Fits, Need, fits
 from ..models.configs import Config, named
 from .output import save_plot
-from .target import Target, own_code
+from .target import Target
+from .user_code_errors import own_code
 
 
 def fit_model(args: argparse.Namespace) -> tuple[str, int]:

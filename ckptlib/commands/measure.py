@@ -52,10 +52,10 @@ def measure_target(args: argparse.Namespace) -> str:
 
 def chosen_gpu(args: argparse.Namespace) -> Gpu:
     if args.device != SIMULATED and (args.gpu or args.torch):
-        given = " and ".join(f"--{name}" for name in ("gpu", "torch") if getattr(args, name))
+        flags = " and ".join(f"--{name}" for name in ("gpu", "torch") if getattr(args, name))
         raise CkptError(
-            f"got {given}, for a simulated GPU, but --device is {args.device!r}, where memory is counted as it is: "
-            f"leave out {given}, or --device (default: {SIMULATED})"
+            f"got {flags}, for a simulated GPU, but --device is {args.device!r}, where memory is counted as it is: "
+            f"leave out {flags}, or --device (default: {SIMULATED})"
         )
     gpu = preset(args.gpu or DEFAULT)
     return at_release(gpu, args.torch) if args.torch else gpu

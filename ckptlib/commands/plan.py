@@ -1,4 +1,4 @@
-"""What does `ckptlib plan` do? Of a model of yours, or of a chain's costs in a file: plan, print the schedule."""
+"""What does `ckptlib plan` do? Plan for your model, or for a chain whose costs are in a file; print it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from ..tables import Table
 from ..units import mib
 from .measure import chosen_gpu
 from .output import save_plot
-from .target import Target, own_code
+from .target import Target
+from .user_code_errors import own_code
 
 WIDEST = 100  # actions; a longer schedule is not drawn in text
 

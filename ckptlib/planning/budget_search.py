@@ -21,7 +21,8 @@ from ..cuda.phantom import launch as phantom
 from ..errors import CkptError
 from ..recompute.op_costs import Flops
 from ..remember.measurement import SIMULATED, Measurement, measure
-from ..remember.user_models import Moved, Training
+from ..remember.move_to_device import Moved
+from ..remember.user_models import Training
 from ..torch_internals import FakeTensorMode
 from .block_detection import Chain, find_chain
 from .known_schedules import store_all

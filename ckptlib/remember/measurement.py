@@ -23,11 +23,12 @@ from ..errors import CkptError
 from ..tables import ShownAsTable, Table
 from ..tracing.allocation_recorder import recording
 from ..tracing.cpu_allocator import HiddenAllocation, marked, profiled, reconcile
-from ..tracing.devices import ToldDevice
+from ..tracing.devices import NamedDevice
 from ..tracing.events import Trace
 from ..tracing.timeline import Change, Mark, Timeline, of_trace
 from ..units import mib
-from .user_models import Moved, build, handed_in, is_told, refuse_compiled
+from .move_to_device import Moved
+from .user_models import build, handed_in, refuse_compiled, takes_device
 
 SIMULATED = "sim:cuda"
 
@@ -184,8 +185,8 @@ class _Run(NamedTuple):
             step = self.fn
             if self.builds:
                 # On an accelerator parameters are placed one by one, when they are moved.
-                told = ToldDevice(recorder.arrived) if is_told(self.fn) else nullcontext()
-                with torch.device("cpu") if device else told:
+                placed = NamedDevice(recorder.arrived) if takes_device(self.fn) else nullcontext()
+                with torch.device("cpu") if device else placed:
                     made = build(self.fn, device or "cpu")
                 found = handed_in(Moved(device)(made) if device else made, "fn, with builds=True,")
                 step = found.run

@@ -18,7 +18,7 @@ compiled is refused, because torch runs it uncompiled while it is traced: the by
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -213,62 +213,15 @@ def _uncached(model: nn.Module, step: Callable[[], object]) -> Callable[[], obje
 
 def build(function: Callable[..., Any], device: torch.device | str = "cpu") -> Any:
     """Call the function that builds the step. One with a parameter called device is told where to build."""
-    return function(device=device) if is_told(function) else function()
+    return function(device=device) if takes_device(function) else function()
 
 
-def is_told(function: Callable[..., Any]) -> bool:
+def takes_device(function: Callable[..., Any]) -> bool:
     """Whether a function that builds the step has a parameter called device."""
     try:
         return "device" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # a builtin, perhaps, which does not say
         return False
-
-
-class Moved:
-    """Moves everything that a function built on the CPU to a device, so that its training step runs there.
-
-    These are models, the state of optimizers, tensors in containers, and everything that a function closes over. What a
-    function looks up by a global name stays where it is.
-    """
-
-    def __init__(self, device: torch.device):
-        self.device = device
-        # id -> (the thing, its copy), so that two places which share a tensor still share it on the device
-        self.done: dict[int, tuple[Any, Any]] = {}
-
-    def __call__(self, thing: Any) -> Any:
-        if id(thing) not in self.done:
-            self.done[id(thing)] = (thing, thing)  # a function may close over itself
-            self.done[id(thing)] = (thing, self._move(thing))
-        return self.done[id(thing)][1]
-
-    def _move(self, thing: Any) -> Any:
-        if isinstance(thing, nn.Module):
-            return thing.to(self.device)
-        if isinstance(thing, Tensor):
-            there = thing.to(self.device)
-            return there if there is thing else there.detach().requires_grad_(thing.requires_grad)
-        if isinstance(thing, Optimizer):
-            thing.load_state_dict(thing.state_dict())  # which puts the state where the parameters are
-        elif isinstance(thing, MutableMapping):
-            for name, value in thing.items():
-                thing[name] = self(value)
-        elif isinstance(thing, (tuple, list)):
-            parts = [self(part) for part in thing]
-            return type(thing)(parts) if type(thing) in (tuple, list) else type(thing)(*parts)  # a named tuple
-        elif isinstance(thing, Training):
-            thing.inputs, thing.loss = self(thing.inputs), self(thing.loss)
-            self(thing.model), self(thing.optimizer)
-        elif isinstance(thing, partial):
-            return partial(self(thing.func), *self(thing.args), **self(thing.keywords))
-        elif inspect.ismethod(thing):
-            self(thing.__self__)
-        elif inspect.isfunction(thing):
-            for cell in thing.__closure__ or ():
-                with suppress(ValueError):  # a name that has no value yet
-                    cell.cell_contents = self(cell.cell_contents)
-            thing.__defaults__ = thing.__defaults__ and self(thing.__defaults__)
-        return thing
 
 
 def own_loss(out: Any) -> Tensor:

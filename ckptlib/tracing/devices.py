@@ -1,7 +1,7 @@
 """On which device is a model, or a tensor? A model must be on one only; a simulation has to find out about tensors.
 
 A simulation has one device, the CPU, which stands for the GPU during the step. A set-up uses both, the host and the
-GPU, and what it leaves in the GPU's cache decides which blocks the step finds there. So a set-up that is told the
+GPU, and what it leaves in the GPU's cache decides which blocks the step finds there. So a set-up that gets the
 device is watched: `torch.randn(3, device=device)` and `model.to(device)` put tensors there, `torch.randn(3)` does not.
 """
 
@@ -35,7 +35,7 @@ def only_device(model: nn.Module) -> str:
     return torch.device(*where).type if where else "cpu"
 
 
-class ToldDevice(TorchFunctionMode):
+class NamedDevice(TorchFunctionMode):
     """Calls `arrived` with the results of each call that names the device."""
 
     def __init__(self, arrived: Callable[[Iterable[Tensor]], None]):
@@ -50,13 +50,13 @@ class ToldDevice(TorchFunctionMode):
         if func == _DEVICE:
             if is_lazy(args[0]) or args[0].untyped_storage() not in self._there:
                 self._of_host[id(out)] = out
-        elif any(map(self._is_told, (*args, kwargs.get("device")))):
+        elif any(map(self._names_device, (*args, kwargs.get("device")))):
             made = [t for t in tensors_in(out) if not is_lazy(t)]  # those have no memory yet
             self._there.update(t.untyped_storage() for t in made)
             self._arrived(made)
         return out
 
-    def _is_told(self, argument: Any) -> bool:
+    def _names_device(self, argument: Any) -> bool:
         if isinstance(argument, torch.device):
             return id(argument) not in self._of_host
         return isinstance(argument, str) and argument == "cpu"

@@ -18,7 +18,8 @@ import ckptlib as ck
 from ckptlib.cuda.gpus import MEMORY, at_release, preset
 from ckptlib.cuda.phantom import build, launch
 from ckptlib.models.mlp import CHECKPOINTS, mlp_step
-from ckptlib.remember.user_models import Moved, Training
+from ckptlib.remember.move_to_device import Moved
+from ckptlib.remember.user_models import Training
 
 needs_cuda_build = pytest.mark.skipif(torch.version.cuda is None, reason="this is torch's CPU build")
 
