@@ -13,46 +13,48 @@ from ..recompute.op_times import OpWork, Work, op_seconds
 from ..tracing.allocation_recorder import recording
 from .transformer_step import Setting, forward_backward, update_alone
 
-CARD = preset("a100")  # the ops of a step are those of this card; how fast they run is asked of any
+CARD = preset("a100")  # the ops of a step are those of this card; any other GPU only changes how fast they run
 
 
 @dataclass(frozen=True)
-class Run:
+class GpuWork:
     """What a part of a step asks of the GPU. Parts add up."""
 
     kernels: int  # ops that the host launches
     flops: int  # of matrix products, those of the recomputation included
     busy: float  # seconds of all kernels, one after another, each under the roofline
 
-    def __add__(self, other: Run) -> Run:
-        return Run(self.kernels + other.kernels, self.flops + other.flops, self.busy + other.busy)
+    def __add__(self, other: GpuWork) -> GpuWork:
+        return GpuWork(self.kernels + other.kernels, self.flops + other.flops, self.busy + other.busy)
 
-    def __mul__(self, times: int) -> Run:
-        return Run(self.kernels * times, self.flops * times, self.busy * times)
+    def __mul__(self, times: int) -> GpuWork:
+        return GpuWork(self.kernels * times, self.flops * times, self.busy * times)
 
     def seconds(self, speed: Speed) -> float:
         """The GPU waits for the host if the host cannot launch the kernels as fast as they run."""
         return max(self.busy, self.kernels * speed.launch)
 
 
-def passes(config: Config, batch: int, strategy: str = "none", gpu: str | Speed = "a100", fused: bool = False) -> Run:
+def passes(
+    config: Config, batch: int, strategy: str = "none", gpu: str | Speed = "a100", fused: bool = False
+) -> GpuWork:
     """Forward and backward in half precision. `strategy`, one of `formulas.STRATEGIES`, is what backward runs again."""
     return _all_layers(config, lambda short: _passes(short, batch, strategy, fused), speed_of(gpu))
 
 
-def update(config: Config, gpu: str | Speed = "a100") -> Run:
+def update(config: Config, gpu: str | Speed = "a100") -> GpuWork:
     """AdamW in mixed precision, as eager PyTorch runs it: the same for every batch."""
     return _all_layers(config, _update, speed_of(gpu))
 
 
-def _all_layers(config: Config, ops: Callable[[Config], tuple[OpWork, ...]], speed: Speed) -> Run:
+def _all_layers(config: Config, ops: Callable[[Config], tuple[OpWork, ...]], speed: Speed) -> GpuWork:
     """All layers are equal, so two short models, of one layer and of two, show what each of them adds."""
     one, two = (_run(ops(replace(config, layers=layers)), speed) for layers in (1, 2))
     return one + (two + one * -1) * (config.layers - 1)
 
 
-def _run(ops: tuple[OpWork, ...], speed: Speed) -> Run:
-    return Run(len(ops), sum(op.flops for op in ops), sum(op_seconds(op, speed) for op in ops))
+def _run(ops: tuple[OpWork, ...], speed: Speed) -> GpuWork:
+    return GpuWork(len(ops), sum(op.flops for op in ops), sum(op_seconds(op, speed) for op in ops))
 
 
 @cache

@@ -7,7 +7,7 @@ import pytest
 from ckptlib.cuda.gpus import Speed, speed_of
 from ckptlib.errors import CkptError
 from ckptlib.fitting import step_times
-from ckptlib.fitting.step_times import Run, passes, update
+from ckptlib.fitting.step_times import GpuWork, passes, update
 from ckptlib.models import formulas
 from ckptlib.models.configs import GPT2_XL, MT_NLG_530B, Config
 
@@ -51,7 +51,7 @@ def test_recomputing_takes_longer_at_the_same_batch_and_fused_attention_less():
 def test_a_small_model_waits_for_the_host():
     tiny = passes(SMALL, 1)
     assert tiny.seconds(Speed(1e15, 1e13, launch=1e-5)) == pytest.approx(tiny.kernels * 1e-5)
-    assert Run(10, 0, 1.0).seconds(Speed(1e15, 1e13)) == 1.0
+    assert GpuWork(10, 0, 1.0).seconds(Speed(1e15, 1e13)) == 1.0
 
 
 def test_a_published_gain_is_what_the_roofline_predicts():

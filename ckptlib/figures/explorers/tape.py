@@ -54,7 +54,7 @@ PROGRAMS: dict[str, Program] = {
 
 
 # ---- played backwards -----------------------------------------------------------------------------------------------
-class Step(NamedTuple):
+class TapeStep(NamedTuple):
     """The tape after some of its ops were played, last first."""
 
     lines: list[str]  # one per op, in the order of the forward pass
@@ -74,7 +74,7 @@ class Step(NamedTuple):
         return {name: nbytes for saved in self.saved[: len(self.lines) - self.played] for name, nbytes in saved.items()}
 
 
-def steps(program: Program, adds: bool = True) -> list[Step]:
+def steps(program: Program, adds: bool = True) -> list[TapeStep]:
     """Every moment of backward, from the gradient of the output (ones) to the gradients of the inputs.
 
     adds    False makes the famous mistake: a second gradient for a variable overwrites the first
@@ -97,7 +97,7 @@ def steps(program: Program, adds: bool = True) -> list[Step]:
         seen.append(dict(grads))
     wanted = [name for slot, name in reversed(names.items()) if any(slot in moment for moment in seen)]
     return [
-        Step(lines, saved, played, {names[slot]: dx for slot, dx in moment.items()}, wanted)
+        TapeStep(lines, saved, played, {names[slot]: dx for slot, dx in moment.items()}, wanted)
         for played, moment in enumerate(seen)
     ]
 

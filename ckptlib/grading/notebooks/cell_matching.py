@@ -12,7 +12,7 @@ from functools import cached_property
 
 from .cell_text import defined, lines, parse, read, squash, words
 from .file_formats import StudentCell
-from .release_cells import Release
+from .release_cells import ReleaseCells
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Match:
         return places == sorted(places)
 
 
-def match(cells: list[StudentCell], release: Release) -> Match:
+def match(cells: list[StudentCell], release: ReleaseCells) -> Match:
     names = [_names(cell, release) for cell in cells]
     asked = [sorted({release.asked[name] for name in found & release.asked.keys()}) for found in names]
     match_of = [_match_by_metadata(cell, wanted, release) for cell, wanted in zip(cells, asked, strict=True)]
@@ -61,13 +61,13 @@ def match(cells: list[StudentCell], release: Release) -> Match:
     return result
 
 
-def _names(cell: StudentCell, release: Release) -> frozenset[str]:
+def _names(cell: StudentCell, release: ReleaseCells) -> frozenset[str]:
     if release.asked.keys().isdisjoint(words(cell.text)):
         return frozenset()  # parsing takes far longer than this look
     return defined(cell.text) if cell.kind == "code" or parse(cell.text) else frozenset()
 
 
-def _match_by_metadata(cell: StudentCell, wanted: list[int], release: Release) -> int | None:
+def _match_by_metadata(cell: StudentCell, wanted: list[int], release: ReleaseCells) -> int | None:
     """Match by metadata, unless the names that the text defines say otherwise."""
     ids = (release.by_id[name] for name in cell.ids if name in release.by_id)
     r = release.by_grade_id[cell.grade_id] if cell.grade_id in release.by_grade_id else next(ids, None)
@@ -82,7 +82,7 @@ def _match_by_metadata(cell: StudentCell, wanted: list[int], release: Release) -
     return None if no_code else r
 
 
-def _by_text(cells: list[StudentCell], match_of: list[int | None], release: Release) -> None:
+def _by_text(cells: list[StudentCell], match_of: list[int | None], release: ReleaseCells) -> None:
     """Match cells that lost their metadata but have unchanged text. Equal texts are matched in order."""
     taken: Counter[str] = Counter()
     for s, cell in enumerate(cells):
@@ -93,7 +93,7 @@ def _by_text(cells: list[StudentCell], match_of: list[int | None], release: Rele
             taken[text] += 1
 
 
-def _drop_copies(cells: list[StudentCell], result: Match, release: Release) -> None:
+def _drop_copies(cells: list[StudentCell], result: Match, release: ReleaseCells) -> None:
     """A cell adds nothing if it is the stub, or repeats its task's version before it with the same result."""
     kept: dict[int, int] = {}  # the newest version
     seen: dict[int, int] = {}  # that version or its newest copy: the cells between the two changed nothing
@@ -131,7 +131,7 @@ def _choose(cells: list[StudentCell], asked: list[list[int]], result: Match) -> 
             _settle(s, open_tasks[0], result)
 
 
-def _by_place(cells: list[StudentCell], result: Match, release: Release) -> None:
+def _by_place(cells: list[StudentCell], result: Match, release: ReleaseCells) -> None:
     """Last resort: half of the stub's own lines are there; or, if it defines nothing, its place between neighbours."""
     lost = release.answers.keys() - result.answer.keys()
     own = Counter(release.by_line.values())

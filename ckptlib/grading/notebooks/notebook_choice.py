@@ -27,7 +27,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Submitted:
+class SubmittedNotebooks:
     """The readable notebooks of one student, the likeliest first; or the `problem`, if there is none."""
 
     name: str
@@ -36,7 +36,7 @@ class Submitted:
     problem: str | None = None
 
 
-def read_submission(files: dict[str, bytes], name: str) -> Submitted:
+def read_submission(files: dict[str, bytes], name: str) -> SubmittedNotebooks:
     """Find and read the notebook `name` among a student's files (relative posix path -> bytes). Never raises."""
     seen = {path: data for path, data in files.items() if not _ignored(path)}
     nearest = sorted(seen, key=lambda path: (distance(path, name), path))
@@ -48,12 +48,12 @@ def read_submission(files: dict[str, bytes], name: str) -> Submitted:
     if readable:
         exact = refused.get(name)
         notes = (f"{quoted(name)} could not be read: {exact}",) if exact else ()
-        return Submitted(name, tuple(readable), notes)
+        return SubmittedNotebooks(name, tuple(readable), notes)
     if refused:
         path = next(iter(refused))
         what = "was not read" if seen[path].startswith(LEFT_OUT) else "is not a notebook"
-        return Submitted(name, (), problem=f"{quoted(path)} {what}: {refused[path]}")
-    return Submitted(name, (), problem=_nothing(seen, nearest, name))
+        return SubmittedNotebooks(name, (), problem=f"{quoted(path)} {what}: {refused[path]}")
+    return SubmittedNotebooks(name, (), problem=_nothing(seen, nearest, name))
 
 
 def quoted(path: str) -> str:

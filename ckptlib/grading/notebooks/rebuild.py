@@ -19,10 +19,10 @@ from nbformat import NotebookNode
 from .cell_matching import Match, match
 from .cell_text import defined, squash, without_colab, words
 from .file_formats import StudentCell
-from .notebook_choice import Candidate, Submitted, quoted, read_submission
-from .release_cells import Release
+from .notebook_choice import Candidate, SubmittedNotebooks, quoted, read_submission
+from .release_cells import ReleaseCells
 
-__all__ = ["Rebuilt", "Submitted", "read_submission", "reassemble"]
+__all__ = ["Rebuilt", "SubmittedNotebooks", "read_submission", "reassemble"]
 
 
 @dataclass
@@ -41,9 +41,9 @@ class Rebuilt:
     path: str | None = None  # the file that was read
 
 
-def reassemble(submitted: Submitted, release: NotebookNode) -> Rebuilt:
+def reassemble(submitted: SubmittedNotebooks, release: NotebookNode) -> Rebuilt:
     """Rebuild the student's notebook on the release (an nbformat 4 notebook). Never raises, whatever was submitted."""
-    originals = Release.of(release)
+    originals = ReleaseCells.of(release)
     if submitted.problem is not None:
         rebuilt = _rebuild([], release, originals)
         rebuilt.problem, rebuilt.notes = submitted.problem, []
@@ -54,7 +54,7 @@ def reassemble(submitted: Submitted, release: NotebookNode) -> Rebuilt:
     return best
 
 
-def _best(submitted: Submitted, release: NotebookNode, originals: Release) -> tuple[Candidate, Rebuilt]:
+def _best(submitted: SubmittedNotebooks, release: NotebookNode, originals: ReleaseCells) -> tuple[Candidate, Rebuilt]:
     """The file with the expected name if there are answers in it, or else the one with the most answers."""
     tried: list[tuple[int, bool, int, Candidate, Rebuilt]] = []
     for candidate in submitted.candidates:
@@ -66,7 +66,7 @@ def _best(submitted: Submitted, release: NotebookNode, originals: Release) -> tu
     return max(tried, key=lambda each: each[:3])[3:]  # max() keeps the first of equals: the likeliest name
 
 
-def _known(candidate: Candidate, release: Release) -> int:
+def _known(candidate: Candidate, release: ReleaseCells) -> int:
     """How many of its cells are the release's."""
     return sum(
         cell.grade_id in release.by_grade_id
@@ -76,7 +76,7 @@ def _known(candidate: Candidate, release: Release) -> int:
     )
 
 
-def _notes_on_choice(chosen: Candidate, submitted: Submitted, release: Release) -> list[str]:
+def _notes_on_choice(chosen: Candidate, submitted: SubmittedNotebooks, release: ReleaseCells) -> list[str]:
     others = [quoted(each.path) for each in submitted.candidates if each is not chosen]
     notes = []
     if chosen.path != submitted.name:
@@ -89,7 +89,7 @@ def _notes_on_choice(chosen: Candidate, submitted: Submitted, release: Release) 
 
 
 # ---- the cells ------------------------------------------------------------------------------------------------------
-def _rebuild(cells: list[StudentCell], release: NotebookNode, originals: Release) -> Rebuilt:
+def _rebuild(cells: list[StudentCell], release: NotebookNode, originals: ReleaseCells) -> Rebuilt:
     found = match(cells, originals)
     colab = any("google.colab" in cell.text for cell in cells)
     texts = [without_colab(cell.text) if colab and cell.kind == "code" else cell.text for cell in cells]
@@ -119,7 +119,13 @@ def _node(kind: str, text: str, id: str, metadata: NotebookNode) -> NotebookNode
 
 
 def _restored(
-    r: int, texts: list[str], found: Match, source: NotebookNode, originals: Release, ids: set[str], rebuilt: Rebuilt
+    r: int,
+    texts: list[str],
+    found: Match,
+    source: NotebookNode,
+    originals: ReleaseCells,
+    ids: set[str],
+    rebuilt: Rebuilt,
 ) -> NotebookNode:
     """The release's cell r; if it is an answer cell, with the student's text."""
     original = originals.cells[r]
@@ -161,7 +167,7 @@ def _new_id(wish: str, taken: set[str]) -> str:
 
 
 # ---- where the student's own cells go -------------------------------------------------------------------------------
-def _extra_cells(cells: list[StudentCell], found: Match, release: Release) -> dict[int, list[int]]:
+def _extra_cells(cells: list[StudentCell], found: Match, release: ReleaseCells) -> dict[int, list[int]]:
     """Release cell (-1: the beginning) -> the student's cells that come after it, in the student's order.
 
     They come after the cell that they followed. Where the student had moved cells, that can be wrong, so two more rules
@@ -184,7 +190,7 @@ def _extra_cells(cells: list[StudentCell], found: Match, release: Release) -> di
     return extras
 
 
-def _place(s: int, r: int | None, here: int, cell: StudentCell, found: Match, release: Release) -> int | None:
+def _place(s: int, r: int | None, here: int, cell: StudentCell, found: Match, release: ReleaseCells) -> int | None:
     """After which release cell does the student's cell s belong? None: it adds nothing to what is restored."""
     task = found.kin[s]
     if task is not None and task in found.answer:
@@ -218,7 +224,7 @@ def _helpers_first(cells: list[StudentCell], places: dict[int, int], found: Matc
 
 
 # ---- what had happened to the student's notebook --------------------------------------------------------------------
-def _notes_on_repairs(cells: list[StudentCell], found: Match, release: Release, kept: set[int]) -> list[str]:
+def _notes_on_repairs(cells: list[StudentCell], found: Match, release: ReleaseCells, kept: set[int]) -> list[str]:
     """The sentences, in the release's order. `kept`: the student's cells that are run beside the release's."""
     versions = defaultdict(list)
     for s, r in enumerate(found.match_of):
@@ -240,7 +246,7 @@ def _notes_on_repairs(cells: list[StudentCell], found: Match, release: Release, 
 
 
 def _on_answer(
-    r: int, cells: list[StudentCell], versions: list[int], found: Match, release: Release, no_code: bool
+    r: int, cells: list[StudentCell], versions: list[int], found: Match, release: ReleaseCells, no_code: bool
 ) -> list[str]:
     original = release.cells[r]
     if r in found.inside:
@@ -266,7 +272,9 @@ def _on_answer(
     return notes
 
 
-def _on_edited(cells: list[StudentCell], versions: list[int], release: Release, r: int, kept: set[int]) -> list[str]:
+def _on_edited(
+    cells: list[StudentCell], versions: list[int], release: ReleaseCells, r: int, kept: set[int]
+) -> list[str]:
     original = release.cells[r]
     edited = [s for s in versions if squash(_as_released(cells[s].text)) != original.squashed]
     if not edited:

@@ -28,13 +28,13 @@ class Original:
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseCells:
     """The assignment's cells, and the tables to find them by."""
 
     cells: list[Original]
 
     @classmethod
-    def of(cls, notebook: NotebookNode) -> Release:
+    def of(cls, notebook: NotebookNode) -> ReleaseCells:
         return cls([_original(i, cell) for i, cell in enumerate(notebook.cells)])
 
     @cached_property
