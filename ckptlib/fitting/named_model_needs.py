@@ -63,9 +63,10 @@ class BlockChain:
         return max(self.base + smallest_budget(self.costs), sum(self.after[1].values()))
 
     def fastest_possible(self, nbytes: int) -> float:
-        """No schedule within so many bytes recomputes less, as a fraction.
+        """The smallest fraction that a schedule within so many bytes can recompute.
 
-        When the head runs, so many blocks can have saved everything; all others saved an input at most, and run again.
+        When the head runs, only so many blocks can have saved everything. Each of the others has saved its input at
+        most, and runs again.
         """
         block, saved = self.block, nbytes - self.base - self.block.x - self.block.head_xbar - self.block.head_atmp
         blocks = min(max(saved // block.xbar, 0), self.layers)
@@ -95,8 +96,8 @@ class BlockChain:
         return f"{way} of the head" if stage == self.layers else f"{way} of block {stage}"
 
     def _parts(self, step: Step, schedule: Schedule, steps: list[Step]) -> Parts:
-        """As in the run of three blocks at the like moment; what is more since then is parameters, state, gradients of
-        blocks that were reversed since, and for the rest what is saved."""
+        """The parts at the same moment of the three-block run, and what a deeper model adds to them: parameters, the
+        optimizer's state, gradients of the blocks that were reversed before, and, for the rest, saved activations."""
         (kind, stage), block = step.action, self.block
         recomputed = schedule.forwards()[stage] > 1
         name = {SAVE_ALL: "forward 2", BACKWARD: "backward 1" if recomputed else "backward 2"}.get(kind, "forward 1")

@@ -61,7 +61,7 @@ def windows(line: Timeline, ops: Sequence[Op], layers: int) -> dict[str, Window]
 
 
 def parts(line: Timeline, moment: int, config: Config | None = None) -> Parts:
-    """The bytes in use at a moment, by purpose. Without a config, nobody knows which of it are logits."""
+    """The bytes in use at a moment, by purpose. Without a config, logits are not recognized."""
     sums = Counter(dict.fromkeys(PARTS, 0))
     for change in line.alive(moment):
         owner = change.owner

@@ -25,9 +25,9 @@ class BlockBytes:
     """The bytes of one block of many, and of the head (last norm, logits, loss), as `Costs` counts them.
 
     parameters   a block's; its gradients are as many
-    gradient     what is there once the head is reversed: gradients of the head's parameters (`head_gradients`) and of a
+    gradient     in memory once the head is reversed: gradients of the head's parameters (`head_gradients`) and of a
                  block's output, cuBLAS' workspace on backward's thread
-    base         what is there before the first block, its input not included, in a model of no blocks
+    base         in memory before the first block, without its input, in a model of no blocks
     fullest      window -> its fullest moment in the model of three blocks, by part
     embedding    the same for the embedding's backward
     done         once backward is done

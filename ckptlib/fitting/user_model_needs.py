@@ -72,7 +72,9 @@ class WholeSteps(Steps):
         found = self._found(batch, strategy, nbytes)
         schedule = found.schedule
         extra = self._at(batch).extra(schedule) if schedule else 0.0
-        return Need(batch, _window(found.measured), _parts(found.measured), extra, schedule or store_all(1), False)
+        line = found.measured.timeline
+        by_part = parts(line, line.peak_moment)
+        return Need(batch, _window(found.measured), by_part, extra, schedule or store_all(1), False)
 
     def least(self, batch: int, strategy: str, nbytes: int) -> int:
         if strategy != "planned":
@@ -157,8 +159,8 @@ def _refuse_without_batch(build: Callable[..., Any], name: str) -> None:
 
 
 class Rewritten(WholeStep):
-    """The step at a batch, from its runs at a prime: every schedule is run there once. The chain's costs come from two
-    batches: they lie on lines."""
+    """The step at a batch, from its runs at a prime: every schedule is run there once. The chain's costs are
+    interpolated between two batches, because they are linear in the batch."""
 
     def __init__(self, at_prime: WholeStep, at_double: WholeStep, prime: int, batch: int):
         super().__init__(at_prime.build, at_prime.device, at_prime.gpu, True, at_prime.rules)
@@ -215,10 +217,6 @@ def _converted(training: Training, precision: str) -> Training:
         return x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x
 
     return replace(training, model=training.model.to(dtype), inputs=tree_map(to, training.inputs))
-
-
-def _parts(measured: Measurement) -> dict[str, int]:
-    return parts(measured.timeline, measured.timeline.peak_moment)
 
 
 def _window(measured: Measurement) -> str:

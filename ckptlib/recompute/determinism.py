@@ -22,8 +22,8 @@ def metadata(x: Tensor) -> tuple:
 def digest(x: Tensor) -> tuple:
     """Metadata and 16 bytes that stand for the values, bit by bit (two NaNs with the same bits are equal).
 
-    A line of unsigned bytes is a library's own workspace, oneDNN's for an LSTM: parts of it were never written, so its
-    values mean nothing.
+    A one-dimensional tensor of unsigned bytes is a workspace, as oneDNN has for an LSTM. Parts of it were never
+    written, so its values mean nothing.
     """
     if x.dtype is torch.uint8 and x.dim() == 1:
         return metadata(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -186,7 +186,7 @@ class _Autocast:
         self.first: dict[str, tuple] = {}
         self.findings: list[Finding] = []
 
-    def followed(self, model: nn.Module) -> _Handles:
+    def followed(self, model: nn.Module) -> ExitStack:
         def hook(name: str) -> Callable:
             def entered(module: nn.Module, args: tuple) -> None:
                 now = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
@@ -203,16 +203,7 @@ class _Autocast:
 
             return entered
 
-        return _Handles([m.register_forward_pre_hook(hook(name)) for name, m in model.named_modules()])
-
-
-class _Handles:
-    def __init__(self, handles: list) -> None:
-        self.handles = handles
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        for handle in self.handles:
-            handle.remove()
+        handles = ExitStack()
+        for name, m in model.named_modules():
+            handles.enter_context(m.register_forward_pre_hook(hook(name)))
+        return handles

@@ -62,7 +62,7 @@ def _chain(fn: Callable) -> tuple[int, int, int] | None:
 
 
 class _AnyValues(tuple):
-    """Metadata that equals every fingerprint with the same: torch takes the second one when all has run."""
+    """A fingerprint that equals every other one with the same metadata, whatever its values are."""
 
     __hash__ = tuple.__hash__
 
@@ -85,7 +85,7 @@ class CheckpointCalls:
         self.undrawn = 0  # second runs that early stop ended inside RReLU
 
     def fingerprint(self, x: Tensor) -> tuple:
-        # Norms save their running statistics, lines that the first run updates; RReLU its noise, before it is drawn.
+        # Norms save their running statistics, which the first run updates. RReLU saves its noise before it is drawn.
         if not x.requires_grad and (self.inside == "rrelu" or (self.inside and x.dim() == 1)):
             return _AnyValues(determinism.metadata(x))
         try:

@@ -92,7 +92,7 @@ def _name(call: ast.Call) -> str:
 
 
 def _tree(cls: type) -> ast.AST:
-    """A class's source; an empty tree for PyTorch's own, and where there is none, as in a notebook's lost cell."""
+    """A class's source as a tree. It is empty for PyTorch's classes, and if no source is found, as for a lost cell."""
     try:
         own = not cls.__module__.startswith("torch.")
         return ast.parse(textwrap.dedent(inspect.getsource(cls))) if own else ast.Module([], [])

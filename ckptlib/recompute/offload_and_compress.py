@@ -191,7 +191,7 @@ class Packed(NamedTuple):
 class Host:
     """In the host's memory. On a CPU this makes a copy in the same memory as the original.
 
-    So a trace of a CPU run counts the copies; `measure(fn, "sim:cuda")` knows them for the host's and leaves them out.
+    So a trace of a CPU run counts the copies. `measure(fn, "sim:cuda")` knows that they are on the host, and does not.
     """
 
     def open(self) -> None:
@@ -247,7 +247,7 @@ class Quantized(Host):
 
 
 class Disk:
-    """In files of a folder of its own inside `path`. A file goes when its storage is no longer needed."""
+    """In files of a folder of its own inside `path`. A file is removed when its storage is no longer needed."""
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)

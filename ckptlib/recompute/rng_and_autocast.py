@@ -15,12 +15,12 @@ CPU = torch.device("cpu")
 
 
 def accelerator_awake() -> bool:
-    """Has the current accelerator been used in this process? Asking does not wake it up."""
+    """Has the current accelerator been used in this process? The question does not initialize it."""
     current = torch.accelerator.current_accelerator()
     if current is None:
         return False
     module = torch.get_device_module(current)
-    return hasattr(module, "is_initialized") and module.is_initialized()  # MPS has no such function: it never sleeps
+    return hasattr(module, "is_initialized") and module.is_initialized()  # MPS has no such function
 
 
 def accelerators_in_use(values: Iterable[Any]) -> list[torch.device]:

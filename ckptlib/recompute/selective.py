@@ -36,7 +36,7 @@ _OFFLOAD = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLO
 
 
 class PolicyError(CkptError):
-    """A policy that would silently do nothing, or not what it says."""
+    """A policy that would silently do nothing, or something different from what it says."""
 
 
 def selective(policy: Policy | Callable | list) -> Selective:

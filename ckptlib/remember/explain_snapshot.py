@@ -25,7 +25,8 @@ NO_FRAMES = "(no frames recorded)"
 ROWS = 12  # of a table
 # Python code that is between a line of somebody's program and the allocator.
 MACHINERY = re.compile(r"(^|(site|dist)-packages/)(torch|ckptlib)/|(^|/)(contextlib|threading)\.py$|^<")
-# Of C++ code, what tells most: the node of autograd's graph, because backward has a thread without Python, or the op.
+# Frames of C++ that say the most: the node of autograd's graph, because backward runs in a thread without Python, or
+# the op.
 TELLING = (re.compile(r"autograd::generated::(\w+)::apply\("), re.compile(r"at::_ops::(\w+)::"))
 
 
@@ -173,7 +174,7 @@ class _Replay:
         self.rules = AllocatorRules(max_split_size=limit if limit > 0 else None)
         self.notes = []
         if any(settings.get("roundup_power2_divisions", {}).values()):
-            self.notes.append("roundup_power2_divisions was set: blocks that died may be larger than is said here.")
+            self.notes.append("roundup_power2_divisions was set, so freed blocks may have been larger.")
         self.live: dict[int, RecordedBlock] = {}  # by address
         self.pending: set[int] = set()  # of these: freed, but another stream still uses them
         self.segments: dict[int, int] = {}  # address -> size, of those that do not expand
@@ -227,7 +228,7 @@ class _Replay:
         self.blocks, self.borders = sorted(self.live), sorted(self.segments)
         for address, block in self.live.items():
             block.size = block.size or self.size(address, block.requested)
-        return {i: size for i, size in sizes.items() if size}  # 0: it died in the record after all
+        return {i: size for i, size in sizes.items() if size}  # 0: the block was freed within the record
 
     def segment(self, action: str, address: int, nbytes: int, undo: bool = False) -> None:
         comes = (action in ("segment_alloc", "segment_map")) != undo

@@ -125,7 +125,7 @@ class Reals:
 
 
 def returned(func: Any, args: tuple, out: Any) -> Any:
-    """What `func` returned: in place, its first argument, though of a real scalar torch returns another fake."""
+    """The result of `func`. In place, that is its first argument, even if torch returns another fake for a scalar."""
     taken = schema(func)
     first = taken.arguments[0].alias_info if taken.is_mutable else None
     return args[0] if first and first.is_write and args and isinstance(out, FakeTensor) else out

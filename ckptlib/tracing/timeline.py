@@ -13,7 +13,7 @@ from .events import CATEGORIES, Storage, Trace
 
 
 class Change(NamedTuple):
-    """Some bytes taken (nbytes > 0) or given back (nbytes < 0) on behalf of one storage."""
+    """Bytes that were allocated (nbytes > 0) or freed (nbytes < 0) for one storage."""
 
     nbytes: int
     owner: Storage

@@ -18,7 +18,7 @@ def _argument(op: Op, position: int, name: str, default: Any) -> Any:
 
 
 def _full(x: TensorMeta, y: TensorMeta) -> TensorMeta:
-    """What an elementwise op of the two makes, as its size goes: losses broadcast, but seldom."""
+    """The shape of what an elementwise op of the two makes. Losses may broadcast, but seldom do."""
     return max((x, y), key=lambda t: t.numel)._replace(stride=x.stride if x.numel >= y.numel else y.stride)
 
 

@@ -87,10 +87,10 @@ class Network:
                 x = torch.dropout(x, self.dropout, True)
         return [x, *(torch.stack(of_all) for of_all in zip(*ends, strict=True))]
 
-    def _weights(self, given: Sequence[Tensor]) -> Weights:
+    def _weights(self, tensors: Sequence[Tensor]) -> Weights:
         if self.biases:
-            return Weights(*given)
-        return Weights(given[0], given[1], hr=given[2] if len(given) == 3 else None)
+            return Weights(*tensors)
+        return Weights(tensors[0], tensors[1], hr=tensors[2] if len(tensors) == 3 else None)
 
     def _layer(
         self, x: Tensor, states: Sequence[State], weights: Sequence[Weights], batch_sizes: Sequence[int] | None

@@ -90,13 +90,13 @@ def description(card: str) -> str:
     return ",".join(map(str, (card, *numbers, per_block * KiB, L2.get(gpu.name, 6) * MiB)))
 
 
-def environment(card: str, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment(card: str, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables of a process that is to find the card."""
-    preloaded = [*map(str, libraries()), *filter(None, [given.get("LD_PRELOAD")])]
+    preloaded = [*map(str, libraries()), *filter(None, [base.get("LD_PRELOAD")])]
     own = {DESCRIPTION: description(card), "LD_PRELOAD": ":".join(preloaded)}
     # The older of PyTorch's two ways to ask cuDNN for a convolution can be answered by a stand-in.
     own["TORCH_CUDNN_V8_API_DISABLED"] = "1"
-    return {name: value for name, value in given.items() if name != "CUDA_VISIBLE_DEVICES"} | own
+    return {name: value for name, value in base.items() if name != "CUDA_VISIBLE_DEVICES"} | own
 
 
 def running() -> str | None:

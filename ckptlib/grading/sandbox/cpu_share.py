@@ -1,4 +1,4 @@
-"""How does no submission take the processors from another? Each kernel and all that it starts are one group to Linux.
+"""How is a submission kept from taking the processors from others? Linux treats all that it starts as one group.
 
 Without a group, Linux divides time among processes, or among sessions: fifty children, each with setsid(), get fifty
 shares. Where no group can be made, a kernel gives way to the grader, and its time is counted without its waiting.
@@ -50,7 +50,7 @@ def waiting_seconds(pid: int) -> float:
 
 
 def _places() -> Iterator[tuple[Path, str]]:
-    """Where a group could be made, and the file that is in it if it divides time: cgroups of version 1, then 2."""
+    """Folders for new groups, each with a file that a group has if it divides time: cgroups of version 1, then 2."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -70,7 +70,7 @@ def _listen(s: zmq.Socket, fd: int) -> None:
 
 
 def configuration(key: str) -> Config:
-    """What an unattended kernel does not need is off: history (a database and a thread), banners, logs, colors stay."""
+    """Switch off what an unattended kernel does not need: history (a database and a thread) and logs."""
     config = Config()
     config.Session.key = key.encode()
     config.HistoryManager.enabled = False

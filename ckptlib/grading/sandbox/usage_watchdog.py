@@ -124,7 +124,7 @@ def look(pid: int) -> Usage:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{member}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
-            cpu += sum(map(int, fields[11:15]))  # own and buried children's, user and system
+            cpu += sum(map(int, fields[11:15]))  # of the process and its ended children, user and system
             cpu_of[member, int(fields[19])] = sum(map(int, fields[11:13])) / _TICKS
             sizes.append(int(fields[21]) * _PAGE)
     with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status", encoding="utf-8") as file:
