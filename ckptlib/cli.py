@@ -36,7 +36,7 @@ def doctor(parser: argparse.ArgumentParser) -> CommandFunction:
 
 
 def measure(parser: argparse.ArgumentParser) -> CommandFunction:
-    """Tell what memory a training step needs, when, and for what.
+    """Report how much memory a training step needs, when, and for what.
 
     TARGET is mlp, the book's model, or package.module:function: a function of yours without arguments that returns
     (model, inputs) or (model, inputs, loss), of which forward and backward are measured; (model, inputs, loss,
@@ -65,7 +65,7 @@ PAGE = "also write a page that shows every block in a browser; it needs no netwo
 
 
 def explain(parser: argparse.ArgumentParser) -> CommandFunction:
-    """Tell what the peak of a memory snapshot was made of.
+    """Report what the peak of a memory snapshot was made of.
 
     FILE is a pickle that torch.cuda.memory's _dump_snapshot has written, on any machine, or measure --snapshot. Nothing
     in the file is executed.
@@ -91,8 +91,8 @@ def plan(parser: argparse.ArgumentParser) -> CommandFunction:
     measure. Its chain is found and planned, and the whole step is run by the plan and measured. Without --budget, plans
     to choose from are printed.
 
-    Or give a chain as a JSON file of lists: ftime, btime, x (one more entry: the input of stage 0 first) and xbar (all
-    that a stage keeps, its output included). Then --budget is the chain's own.
+    Or give a chain as a JSON file of lists: ftime, btime, x (one more entry: the input of stage 0 first) and xbar
+    (what a stage saves if it saves everything, with its output). Then --budget is the chain's own.
 
     Exit code: 0 = planned; 1 = the budget is too small, and the smallest is printed.
     """
@@ -160,7 +160,7 @@ def _bytes(text: str) -> int:
 
 
 def fit(parser: argparse.ArgumentParser) -> CommandFunction:
-    """Tell the largest batch that fits on a GPU, with nothing, attention or whole blocks recomputed.
+    """Report the largest batch that fits on a GPU, with nothing, attention or whole blocks recomputed.
 
     MODEL is a name, or package.module:function: a function of yours with a parameter called batch that returns
     (model, inputs) or (model, inputs, loss), as for measure. AdamW is added, unless an optimizer is returned as well.

@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     nbytes: dict[str, int]  # of every tensor that a plain run saves
     saved: set[str]  # those that are saved after the forward pass
     checkpoints: set[str]  # those of them that are a segment's input
-    runs: list[int]  # how often each block ran
+    runs: list[int]  # how many times each block ran
     recomputed: int  # bytes that the largest segment saves in backward, its input included
 
     @property

@@ -8,7 +8,7 @@ from ..memory_bars import ledger_bars
 from ..styles import Drawing
 from ._panel import look, panel
 
-STATES = {"SGD": 0, "SGD with momentum": 1, "AdamW": 2}  # numbers kept for each parameter between steps
+STATES = {"SGD": 0, "SGD with momentum": 1, "AdamW": 2}  # numbers for each parameter that stay in memory between steps
 BATCHES = [2**p for p in range(13)]
 WIDTHS = [2**p for p in range(5, 12)]
 
