@@ -47,6 +47,10 @@ class SandboxTrouble(SandboxUnavailable):
     """This machine can isolate kernels, but failed to do so now. It is tried again, never without."""
 
 
+class SandboxNotInstalled(SandboxUnavailable):
+    """The machine can isolate kernels, but ckptlib is not installed so that they find it."""
+
+
 class Sandbox:
     """A warm process, or the address of one that another process started."""
 
@@ -201,6 +205,12 @@ def _wait_until_ready(process: subprocess.Popen) -> None:
         raise SandboxTrouble(f"the warm process was not ready after {_START_SECONDS:g} s; is the machine busy?\n{text}")
     if code < 0 or code > 128 or any(sign in text for sign in _SIGNS_OF_TROUBLE):
         raise SandboxTrouble(f"the warm process ended with code {code}; is the machine out of memory?\n{text}")
+    if f"No module named '{__package__.partition('.')[0]}'" in text:
+        raise SandboxNotInstalled(
+            "the sandbox's Python does not find ckptlib. It ignores PYTHONPATH, the current folder and the packages of "
+            f"one user, so install ckptlib where {sys.executable} always finds it: {sys.executable} -m pip install -e "
+            f"{Path(__file__).parents[3]}"
+        )
     raise SandboxUnavailable("the warm process did not start:\n" + text)
 
 
@@ -227,8 +237,11 @@ def default(own_work: bool = False) -> Sandbox | Unconfined:
                 raise
             except SandboxUnavailable as why:
                 root = getattr(os, "geteuid", lambda: -1)() == 0
-                if root and not own_work and os.environ.get(AS_ROOT) != "1":
-                    raise SandboxUnavailable(_NOT_AS_ROOT.format(why=why)) from None
+                if not own_work and os.environ.get(AS_ROOT) != "1":
+                    if isinstance(why, SandboxNotInstalled):
+                        raise
+                    if root:
+                        raise SandboxUnavailable(_NOT_AS_ROOT.format(why=why)) from None
                 found = Unconfined(str(why))
                 warnings.warn(found.warning, RuntimeWarning, stacklevel=2)
             _default[os.getpid()] = found

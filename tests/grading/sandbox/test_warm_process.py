@@ -244,6 +244,33 @@ def test_root_without_a_sandbox_runs_nothing_unless_asked_to(lack, monkeypatch):
         assert not sandbox_module.default().sandboxed
 
 
+ONLY_BY_PYTHONPATH = """
+import os, warnings
+os.geteuid = lambda: {user}
+from ckptlib.grading.sandbox import sandbox
+try:
+    sandbox.default()
+except sandbox.SandboxNotInstalled as why:
+    print(why)
+with warnings.catch_warnings(record=True):
+    print(sandbox.default(own_work=True).warning)
+"""
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_a_ckptlib_that_only_pythonpath_finds_grades_nothing(user, need, tmp_path):
+    """The sandbox ignores PYTHONPATH. Nobody's submission is to run outside of it for such a reason."""
+    need("bubblewrap")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    environment = {"PYTHONPATH": f"{Path(sandbox_module.__file__).parents[3]}:{packages}", "PATH": os.environ["PATH"]}
+    command = [tmp_path / "bin" / "python", "-c", ONLY_BY_PYTHONPATH.format(user=user)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    refused, warned = done.stdout.splitlines()
+    assert refused.startswith("the sandbox's Python does not find ckptlib. It ignores PYTHONPATH")
+    assert warned == f"NOT ISOLATED, limits only: {refused}"  # one's own notebook is one's own affair
+
+
 @pytest.mark.parametrize(
     "trouble",
     [
