@@ -53,3 +53,36 @@ import math
 
 def ledger(model, optimizer):
     return {"parameters": [float("nan")] * 900_000, "gradients": [5e-324] * 900_000, "optimizer": [math.inf] * 9}
+
+# %% folders in folders as deep as they go
+import os
+
+while True:
+    os.mkdir("d")
+    os.chdir("d")
+
+# %% folders with long names in folders with long names
+import os
+
+try:
+    while True:
+        os.mkdir("d" * 255)
+        os.chdir("d" * 255)
+except OSError:
+    pass
+
+def ledger(model, optimizer):
+    return [os.getcwd() for _ in range(1000)]
+
+# %% a folder that is deep and then gone
+import os
+
+kept = os.open(".", os.O_RDONLY)
+for _ in range(3000):
+    os.mkdir("d")
+    os.chdir("d")
+os.rmdir("../d")
+
+def ledger(model, optimizer):
+    import colorsys
+    return colorsys.nothing

@@ -6,7 +6,6 @@ import signal
 import time
 from dataclasses import dataclass, field
 
-from ..sandbox.cpu_share import waiting_seconds
 from ..sandbox.kernel_process import KernelProcess
 from ..sandbox.limits import Limits
 from ..sandbox.usage_watchdog import PERIOD, Watchdog
@@ -17,7 +16,7 @@ _GRACE = 2.0  # seconds from the interrupt to the kill
 _LATE = 2.0  # seconds for the rest of the output after the reply
 _EXIT_SECONDS = 0.3  # a process that ends closes its connections first
 _INTERRUPT_FACTOR = 16  # times the limit on a cell's output: after that the cell is interrupted
-_PATIENCE = 2.0  # times the limit on a cell: so much waiting for a processor is not counted, and no more
+_PATIENCE = 2.0  # times a limit: so much waiting for a processor is not counted, and no more
 _KILL_FACTOR = 64  # times the limit on the submission's output of any kind: after that the kernel is killed
 
 
@@ -66,7 +65,7 @@ class Driver:
         """Run one cell. `deadline` is for the submission; the cell's own limit counts from now."""
         started = time.monotonic()
         self._over_deadline = deadline < started + self._limits.cell_seconds
-        waited = waiting_seconds(self._process.pid)
+        waited = self.watchdog.waited
         request = self.kernel.execute(code)
         outcome = self._follow(request, min(deadline, started + self._limits.cell_seconds))
         outcome.outputs = self.kernel.outputs.open(request)
@@ -98,7 +97,7 @@ class Driver:
         interrupted: float | None = None
         replied: float | None = None
         reason = "timeout"
-        waited = waiting_seconds(self._process.pid)
+        waited = self.watchdog.waited
         seen = self.kernel.seen[request]
         while True:
             self.kernel.pump(self._process.ending, PERIOD)
@@ -116,15 +115,17 @@ class Driver:
             if interrupted is None and (is_late or floods):
                 reason = "timeout" if is_late else "output"
                 self._process.signal(signal.SIGINT)
-                interrupted, waited = now, waiting_seconds(self._process.pid)
-            elif interrupted is not None and now - interrupted > _GRACE + self._waited_since(waited):
+                interrupted, waited = now, self.watchdog.waited
+            elif interrupted is not None and now - interrupted > _GRACE + self._waited_since(waited, _GRACE):
                 self._process.kill()
                 return Outcome("timeout", reason, f"{self._over(reason)} and did not stop when interrupted", fatal=True)
 
-    def _waited_since(self, before: float) -> float:
-        """Seconds for which the kernel was ready to run and others ran; 0 when it has ended."""
-        waited = waiting_seconds(self._process.pid) - before
-        return min(max(0.0, waited), _PATIENCE * self._limits.cell_seconds)
+    def _waited_since(self, before: float, limit: float = 0.0) -> float:
+        """Seconds for which the kernel, or a process of its own, was ready to run and others ran.
+
+        limit: on what was waited for; by default that on a cell.
+        """
+        return min(self.watchdog.waited - before, _PATIENCE * (limit or self._limits.cell_seconds))
 
     def _over(self, reason: str) -> str:
         limits = self._limits

@@ -42,11 +42,17 @@ def remove(group: Path) -> None:
         group.rmdir()
 
 
-def waiting_seconds(pid: int) -> float:
-    """How long has the first thread of this process been ready to run while others had the processors?"""
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/schedstat", "rb") as file:
-        return int(file.read().split()[1]) / 1e9
-    return 0.0
+def waiting_seconds(pid: int, any_thread: bool = False) -> float:
+    """How long has the first thread of this process been ready to run while others had the processors?
+
+    any_thread: the one that has waited longest, instead of the first.
+    """
+    longest = 0.0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for thread in os.listdir(f"/proc/{pid}/task") if any_thread else [pid]:
+            with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
+                longest = max(longest, int(file.read().split()[1]) / 1e9)
+    return longest
 
 
 def _places() -> Iterator[tuple[Path, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -99,5 +100,20 @@ def start(key: str, fds: Mapping[str, int], told: str = "") -> None:
         opened = {"pid": os.getpid(), "ip": LOOPBACK, **{name: getattr(app, name) for name in ports}}
         Path(f"{told}.new").write_text(json.dumps(opened), encoding="utf-8")
         os.replace(f"{told}.new", told)
+    home = os.getcwd()
+    app.shell.events.register("pre_run_cell", lambda info: leave_endless_folder(home))
     app.shell.ask_exit = lambda: None  # exit() would end the kernel a moment later, and take the next cell with it
     app.start()
+
+
+def leave_endless_folder(home: str) -> None:
+    """Go back to `home` from a folder whose path is longer than Linux says.
+
+    For such a path, the C library reads all folders above it again and again: 16,000 folders deep, one os.getcwd()
+    takes 15 s of a processor, and every import and every error asks for it.
+    """
+    try:
+        os.readlink("/proc/self/cwd")
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            os.chdir(home)

@@ -8,12 +8,14 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from .cpu_share import waiting_seconds
 from .kernel_process import KernelProcess
 from .limits import Limits
 from .without_isolation import UnconfinedProcess
 
 PERIOD = 0.025
 _BETWEEN_LOOKS = PERIOD if sys.platform.startswith("linux") else 4 * PERIOD  # psutil asks for all processes there are
+_MOST_LOOKED_AT = 4  # processes whose waiting is read: more than these is nobody's honest answer
 _MOST_SOCKETS = 1000  # each may hold a few hundred KiB that no process is charged for
 
 
@@ -28,6 +30,7 @@ class Usage:
     cpu: float
     sockets: int = 0  # of the whole network namespace
     cpu_of: dict[tuple[int, int], float] = field(default_factory=dict)  # (pid, start) -> seconds of its own
+    waiting: dict[int, float] = field(default_factory=dict)  # pid -> seconds that it was ready and others ran
 
 
 class Watchdog:
@@ -40,6 +43,8 @@ class Watchdog:
         self.baseline = first.rss  # shared with the warm process, so it does not count
         self.peak = self.window_peak = first.rss
         self.cpu, self.processes = 0.0, 1
+        self.waited = 0.0  # seconds in which something of it was ready to run and others had the processors
+        self._waiting = first.waiting
         self._alive: dict[tuple[int, int], float] = {}
         self._cpu_of_ended = 0.0  # Linux forgets it where a parent ignores SIGCHLD
         self.reason: str | None = None
@@ -74,6 +79,9 @@ class Watchdog:
         self._alive = usage.cpu_of
         self.cpu = max(self.cpu, usage.cpu, self._cpu_of_ended + sum(self._alive.values()))
         self.processes = max(self.processes, usage.processes)
+        longer = (seconds - self._waiting.get(pid, 0.0) for pid, seconds in usage.waiting.items())
+        self.waited += max(0.0, *longer, 0.0)  # those that wait at the same time do not add up
+        self._waiting = usage.waiting
         limits = self._limits
         at_most = usage.rss - self.baseline + sum(usage.others)
         if at_most > limits.memory and (not usage.others or self._really_holds(at_most) > limits.memory):
@@ -130,7 +138,9 @@ def look(pid: int) -> Usage:
     with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status", encoding="utf-8") as file:
         peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
     first, *others = sizes or [0]
-    return Usage(first, tuple(others), peak, len(members), cpu / _TICKS, _sockets(pid), cpu_of)
+    # Of others any thread, because an answer that is asked in a copy of the kernel is not asked in the first one.
+    waiting = {member: waiting_seconds(member, any_thread=member != pid) for member in members[:_MOST_LOOKED_AT]}
+    return Usage(first, tuple(others), peak, len(members), cpu / _TICKS, _sockets(pid), cpu_of, waiting)
 
 
 def _sockets(pid: int) -> int:

@@ -483,3 +483,22 @@ def test_a_bad_cell_still_costs_only_its_task(sandbox):
     questions = [Question("bad", "while True: pass", "n"), *(Question(each, good, "n") for each in names[1:])]
     seen = run_and_ask_again(cells, questions, {each: each for each in names}, {}, Limits(cell_seconds=2), sandbox)
     assert [seen["questions"][each]["answer"] is not None for each in names] == [False, True, True]
+
+
+DEEP = """
+import os
+try:
+    while True:
+        os.mkdir("d")
+        os.chdir("d")
+except OSError:
+    pass
+"""
+
+
+def test_a_folder_as_deep_as_they_go_takes_no_time_from_what_follows(sandbox):
+    """There, one os.getcwd() needs 15 s of a processor and cannot be interrupted, and every import calls it."""
+    cells = [Cell("deep", DEEP), Cell("next", "import colorsys, os; print(len(os.getcwd())); colorsys.nothing")]
+    seen = run(cells, [], {}, Limits(), sandbox)
+    assert text(seen["cells"]["next"]["outputs"]).startswith("18")  # back in /home/student/work
+    assert seen["resources"]["cpu_seconds"] < 8

@@ -1,7 +1,11 @@
 """Does a submission get its share of the processors, whatever the one beside it starts?"""
 
+import os
+import signal
 import subprocess
+import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 from printed import text
@@ -10,7 +14,7 @@ from ckptlib.grading.run.cell_timeout import Driver
 from ckptlib.grading.run.run_submission import Cell, run
 from ckptlib.grading.sandbox import cpu_share
 from ckptlib.grading.sandbox.limits import Limits
-from ckptlib.grading.sandbox.usage_watchdog import look
+from ckptlib.grading.sandbox.usage_watchdog import Watchdog, look, tree
 
 SECONDS = 2
 HONEST = f"""
@@ -97,3 +101,27 @@ def test_a_greedy_submission_takes_no_more_than_a_few_times_as_much(greedy, sand
         neighbour.close()
     assert taken > 0.1, "the greedy one was not busy, so that nothing was shown"
     assert float(text(outputs)) > taken / 4
+
+
+ONE_PROCESSOR = "import os, time; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+ASKS_A_COPY = ONE_PROCESSOR + "if os.fork():\n    os.wait()\nwhile True:\n    pass\n"
+SOMEBODY_ELSE = ONE_PROCESSOR + "while True:\n    pass\n"
+
+
+def test_the_time_in_which_a_copy_of_the_kernel_waits_for_a_processor_counts_too():
+    """An answer that is to be one's own is asked in a copy, while the first process waits for the copy's answer."""
+    with ExitStack() as both:
+        ours, others = (
+            both.enter_context(subprocess.Popen([sys.executable, "-c", code])) for code in (ASKS_A_COPY, SOMEBODY_ELSE)
+        )
+        everybody = [ours.pid]
+        try:
+            watchdog, ends = Watchdog(ours, Limits()), time.monotonic() + 60
+            while watchdog.waited < 1 and time.monotonic() < ends:
+                watchdog.check()
+                everybody = tree(ours.pid)
+                time.sleep(0.05)
+            assert watchdog.waited >= 1 > cpu_share.waiting_seconds(ours.pid)
+        finally:
+            for pid in (*everybody, others.pid):
+                os.kill(pid, signal.SIGKILL)
