@@ -14,6 +14,7 @@ import nbformat
 
 from ...errors import CkptError
 from ..tasks.comparison import Tolerance
+from ..tasks.forbidden_calls import OwnCode
 from ..tasks.probes import Quiz, Task
 from ..tasks.quiz import read as read_quiz
 from .author_errors import known_as_tasks, load_tasks, run_file
@@ -63,6 +64,15 @@ class Released:
     def source(self) -> nbformat.NotebookNode:
         """The notebook that says which cells are graded."""
         return self.release
+
+    @property
+    def replaced(self) -> list[str]:
+        """Modules that are switched off when an answer is asked again: none, because nobody cheats at a self-check."""
+        return []
+
+    def made(self, name: str, seeds: list[int]) -> list[list]:
+        """What the modules in `replaced` make for the probe."""
+        return [[] for _ in seeds]
 
     def right(self, name: str, seeds: list[int]) -> list:
         """The data of the right answer, encoded. Students do not have the right letters of a quiz, only its choices."""
@@ -228,6 +238,17 @@ class Assignment(Released):
 
     def known(self, name: str, seeds: list[int]) -> list[dict]:
         return self.tasks[name].known(seeds)
+
+    @property
+    def replaced(self) -> list[str]:
+        """Names of modules of the library whose results would do for an answer."""
+        own = [thing for thing in vars(self._module).values() if isinstance(thing, OwnCode) and thing.has_results]
+        return [module.__name__ for each in own for module in each.modules]
+
+    def made(self, name: str, seeds: list[int]) -> list[list]:
+        """For each seed, what the library makes for the probe: see `Given.library`."""
+        task = self.tasks[name]
+        return task.made_for(tuple(self.reference[each] for each in task.names), seeds)
 
     def right_of(self, task: Task, seeds: list[int]) -> list:
         if missing := [name for name in task.names if name not in self.reference]:

@@ -13,8 +13,9 @@ import json
 import secrets
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -27,8 +28,10 @@ from ..run.run_submission import Cell, Question, Transcript, run_and_ask_again
 from ..safe_outputs import sanitise
 from ..sandbox.limits import Limits
 from ..sandbox.sandbox import Sandbox, default
+from ..sandbox.without_isolation import Unconfined
 from ..tasks.answer_size import fitted
-from .scoring import is_right
+from ..tasks.probes import Quiz
+from .scoring import share
 from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE, signs_of_tampering
 
 ENGINE = 2  # changes when records of an older engine cannot be judged any more
@@ -91,7 +94,7 @@ def examine(
     """
     with ThreadPoolExecutor(1) as meanwhile:  # the kernel is a process of its own, and this one only listens to it
         right = meanwhile.submit(_right, assignment, seeds)
-        record = _run(assignment, files, seeds, limits, sandbox)
+        record = _run(assignment, files, seeds, limits, sandbox, right.result)
     expected = _expected(assignment, seeds, record["answers"], right.result())
     for name, answer in record["answers"].items():  # what is far too large, or was not asked for, is not kept
         if "missing" in answer:
@@ -125,7 +128,7 @@ def _expected(
     with _solutions(assignment):
         for name, values in seeds.items():
             tried = "cases" in answers.get(name, ())
-            wrong = tried and not is_right(assignment.tasks[name], answers[name], right[name])
+            wrong = tried and share(assignment.tasks[name], answers[name], right[name]) < 1
             expected[name] = {"right": right[name], "mistakes": assignment.known(name, values) if wrong else []}
     return expected
 
@@ -144,7 +147,12 @@ def _solutions(assignment: Released) -> Iterator[None]:
 
 # ---- the student's side ---------------------------------------------------------------------------------------------
 def _run(
-    assignment: Released, files: dict[str, bytes], seeds: dict[str, list[int]], limits: Limits, address: str | None
+    assignment: Released,
+    files: dict[str, bytes],
+    seeds: dict[str, list[int]],
+    limits: Limits,
+    address: str | None,
+    right: Callable[[], dict[str, list]],
 ) -> dict:
     rebuilt = reassemble(read_submission(files, f"{assignment.name}.ipynb"), assignment.release)
     record: dict = {
@@ -169,10 +177,71 @@ def _run(
     ]
     cells = [*_cells(rebuilt, assignment, files), Cell(MUST_RAISE, f"assert False, {nonces[MUST_RAISE]!r}")]
     files, sandbox = _beside(assignment, rebuilt, files), Sandbox(address) if address else default()
-    seen = run_and_ask_again(cells, questions, _answer_cells(rebuilt, assignment), files, limits, sandbox)
+    answer_cells = _answer_cells(rebuilt, assignment)
+    seen = run_and_ask_again(cells, questions, answer_cells, files, limits, sandbox)
     with _one_at_a_time:
         odd = signs_of_tampering(seen, nonces[MUST_RAISE], tamper_seeds)
-    return record | _record_of(seen, seeds) | {"tampering": odd}
+    record |= _record_of(seen, seeds) | {"tampering": odd}
+    if assignment.replaced:
+        tasks = {name: task for name, task in assignment.tasks.items() if name in seeds and not isinstance(task, Quiz)}
+        worth = {name: share(task, record["answers"][name], right()[name]) for name, task in tasks.items()}
+        asked = {name: seeds[name] for name, earned in worth.items() if earned > 0}
+        again = _ask_without_the_library(assignment, asked, cells, answer_cells, files, limits, sandbox, seen)
+        for name, answer in again.items():
+            now = share(tasks[name], answer, right()[name])
+            if now < worth[name]:
+                record["events"].append(f"{name}: {_BORROWED}")
+            record["answers"][name] = {"reason": _BORROWED} if "cases" in answer and now == 0 else answer
+    return record
+
+
+def _ask_without_the_library(
+    assignment: Released,
+    seeds: dict[str, list[int]],
+    cells: list[Cell],
+    answer_cells: dict[str, str],
+    files: dict[str, bytes],
+    limits: Limits,
+    sandbox: Sandbox | Unconfined,
+    seen: Transcript,
+) -> dict[str, dict]:
+    """The answers of a second kernel, in which the code that they replace was switched off before any cell was run.
+
+    It has the time that the first has left. Cells that had to be stopped there are not run again.
+    """
+    if not seeds:
+        return {}
+    with _solutions(assignment):
+        made = {name: assignment.made(name, its_seeds) for name, its_seeds in seeds.items()}
+    questions = []
+    for name, its_seeds in seeds.items():
+        nonce = secrets.token_hex(16)
+        questions.append(Question(name, question(nonce, assignment.tasks_py, name, its_seeds, made[name]), nonce))
+    used = seen["resources"]
+    left = replace(
+        limits,
+        wall_seconds=max(1.0, limits.wall_seconds + used["waited_seconds"] - used["wall_seconds"]),
+        cpu_seconds=max(1, round(limits.cpu_seconds - used["cpu_seconds"])),
+    )
+    kept = [cell for cell in cells if seen["cells"][cell.id]["status"] not in ("timeout", "died")]
+    again = run_and_ask_again(kept, questions, answer_cells, files, left, sandbox.without(assignment.replaced))
+    for name in ("cpu_seconds", "wall_seconds", "waited_seconds", "kernels"):
+        used[name] += again["resources"][name]
+    found = _record_of(again, seeds)["answers"]
+    for name, answer in found.items():
+        if "missing" in answer:
+            found[name] = {"reason": _NEEDS_THE_LIBRARY.format(", ".join(answer["missing"]))}
+    return found
+
+
+_BORROWED = (
+    "your answer uses what the library's functions gave in your cells. Where they were switched off from the start, "
+    "because they are what you are asked to write, the same cells did not give the right answer"
+)
+_NEEDS_THE_LIBRARY = (
+    "{} is not defined where the library's functions that it is to replace are switched off. Does its cell, or one "
+    "that it needs, use them? Then move those lines into another cell"
+)
 
 
 def _cells(rebuilt: Rebuilt, assignment: Released, files: dict[str, bytes]) -> list[Cell]:

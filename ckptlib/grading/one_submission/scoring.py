@@ -166,10 +166,10 @@ def _raised(cell: dict) -> str:
     return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …")
 
 
-def is_right(task: Task, answer: dict, right: list) -> bool:
-    """Is this answer fully right? Then the known mistakes need not be tried."""
+def share(task: Task, answer: dict, right: list) -> float:
+    """How much of the task is right? If it is all, the known mistakes need not be tried."""
     expected = {task.name: {"right": right, "mistakes": []}}
-    return _verdict(task, {"answers": {task.name: answer}, "expected": expected}, False).right
+    return _verdict(task, {"answers": {task.name: answer}, "expected": expected}, False).share
 
 
 def _lost(message: str) -> Verdict:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..tasks import answer_encoding, comparison, forbidden_calls, inputs, probes, side_effects, verdict
+from ..tasks import answer_encoding, comparison, forbidden_calls, inputs, probes, side_effects, switched_off, verdict
 from ..tasks.answer_encoding import encode
 from ..tasks.inputs import Given
 from ..tasks.probes import as_new
@@ -19,13 +19,13 @@ from . import kernel_copy
 
 MIME = "application/vnd.ckptlib.answer+json"
 # What takes part in testing, besides this module.
-CODE = [answer_encoding, comparison, forbidden_calls, inputs, kernel_copy, probes, side_effects, verdict]
+CODE = [answer_encoding, comparison, forbidden_calls, inputs, kernel_copy, probes, side_effects, switched_off, verdict]
 TAMPER_CHECK = "tamper check"  # is asked for in place of a task
 
 
-def question(nonce: str, tasks_py: str, name: str, seeds: list[int]) -> str:
-    """The code to send to the kernel."""
-    request = json.dumps({"nonce": nonce, "tasks": tasks_py, "name": name, "seeds": seeds})
+def question(nonce: str, tasks_py: str, name: str, seeds: list[int], made: list[list] | None = None) -> str:
+    """The code to send to the kernel. made: see `Task.ask`."""
+    request = json.dumps({"nonce": nonce, "tasks": tasks_py, "name": name, "seeds": seeds, "made": made})
     return f"import ckptlib.grading.run.probes_in_kernel as _ckptlib_answers; _ckptlib_answers.respond({request!r})"
 
 
@@ -45,7 +45,7 @@ def respond(request: str) -> None:
         else:
 
             def ask() -> list:
-                return task.ask(tuple(namespace[name] for name in task.names), asked["seeds"])
+                return task.ask(tuple(namespace[name] for name in task.names), asked["seeds"], asked["made"])
 
             own = any(isinstance(thing, forbidden_calls.OwnCode) for thing in vars(module).values())
             answer = {"cases": kernel_copy.ask_alone(ask) if own else ask()}
@@ -93,7 +93,7 @@ def _digest(modules: list[types.ModuleType]) -> str:
                 code = getattr(thing, "__code__", None)
                 if isinstance(thing, types.BuiltinFunctionType):
                     text.append(f"{module.__name__} {key} {thing.__module__} {thing.__name__}")
-                elif code is not None:  # not for __warningregistry__, which any warning adds to a module
+                elif isinstance(code, types.CodeType):  # not __warningregistry__, which any warning adds
                     text.append(f"{module.__name__} {key} {(code.co_code, code.co_names, code.co_filename[-20:])}")
     return hashlib.sha256("\n".join(text).encode()).hexdigest()
 

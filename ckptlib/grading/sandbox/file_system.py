@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -22,6 +23,7 @@ HOME = "/home/student"
 WORK = f"{HOME}/work"
 # A folder of the one tmpfs -> where it is seen. All share the limit on disk_bytes.
 _DISK = "/dev/shm"  # where it is mounted at first
+_NO_RIGHTS = linux.MS_NOSUID | linux.MS_NODEV
 _FOLDERS = {"tmp": "/tmp", "home": HOME, "shm": _DISK}
 NOBODY = 65534  # who root becomes in there: files that only root may write stay unwritable whatever goes wrong
 # Under /usr, or under / where the two are not one. Of /usr/local, only a Python is shown: the rest is its owner's.
@@ -188,8 +190,7 @@ def command(python_arguments: list[str], pipes: list[int]) -> list[str]:
 # ---- what one kernel has for itself ---------------------------------------------------------------------------------
 def private_disk(nbytes: int) -> None:
     """One tmpfs of `nbytes` for /tmp, /dev/shm, home and the working folder."""
-    flags = linux.MS_NOSUID | linux.MS_NODEV
-    linux.mount("none", _DISK, "tmpfs", flags, f"size={nbytes},nr_inodes=16384,mode=755")
+    linux.mount("none", _DISK, "tmpfs", _NO_RIGHTS, f"size={nbytes},nr_inodes=16384,mode=755")
     for name in _FOLDERS:
         os.mkdir(f"{_DISK}/{name}", 0o700)
     os.mkdir(f"{_DISK}/home/{os.path.relpath(WORK, HOME)}")
@@ -212,6 +213,15 @@ def _keep_python(covered: str, folder: str) -> None:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 open(target, "w", encoding="utf-8").close()
             linux.mount(str(path), target, flags=linux.MS_BIND | linux.MS_REC)
+
+
+def cover(path: str, text: str) -> None:
+    """From now on, this kernel sees another text in the file at `path`."""
+    with tempfile.NamedTemporaryFile("w", dir=HOME, encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        linux.mount(file.name, path, flags=linux.MS_BIND)
+        linux.mount("none", path, flags=linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | _NO_RIGHTS)
 
 
 def inside(name: str) -> bool:

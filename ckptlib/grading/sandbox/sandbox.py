@@ -59,6 +59,7 @@ class Sandbox:
     def __init__(self, address: str, process: subprocess.Popen | None = None, own_end: int = -1) -> None:
         self.address, self._process, self._own_end = address, process, own_end
         self._owner = os.getpid()
+        self._switched_off: list[str] = []
 
     @classmethod
     def start(cls, preload: Sequence[str] | None = None) -> Sandbox:
@@ -93,6 +94,7 @@ class Sandbox:
             "limits": asdict(limits),
             "files": {name: base64.b64encode(data).decode() for name, data in (files or {}).items()},
             "later": any(name in sys.modules for name in LATER),
+            "switched_off": self._switched_off,
         }
         connection = socket.socket(socket.AF_UNIX)
         try:
@@ -106,6 +108,12 @@ class Sandbox:
         finally:
             for listener in listeners.values():
                 listener.close()
+
+    def without(self, modules: Sequence[str]) -> Sandbox:
+        """The same, but in its kernels these modules are switched off: see tasks/switched_off.py."""
+        other = Sandbox(self.address)
+        other._switched_off = list(modules)
+        return other
 
     @property
     def pid(self) -> int | None:

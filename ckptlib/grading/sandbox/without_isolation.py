@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
 from socket import socket
@@ -47,7 +48,14 @@ class Unconfined:
 
     def __init__(self, why: str, other_users: bool = False) -> None:
         self._other_users = other_users
+        self._switched_off: list[str] = []
         self.warning = f"{_REMAINS if other_users else 'NOT ISOLATED, limits only'}: {why}"
+
+    def without(self, modules: Sequence[str]) -> Unconfined:
+        """The same, but its kernels do not have these modules in memory. They can read them from the disk."""
+        other = copy(self)
+        other._switched_off = list(modules)
+        return other
 
     def alive(self) -> bool:
         return True
@@ -76,7 +84,9 @@ class Unconfined:
         # Windows hands no open socket on to another program: there the kernel opens ports, and says which.
         listeners = {} if sys.platform == "win32" else listen(f"{place}/s", channels)
         try:
-            return UnconfinedProcess(place, limits, key or secrets.token_hex(32), listeners, home, user)
+            return UnconfinedProcess(
+                place, limits, key or secrets.token_hex(32), listeners, home, user, self._switched_off
+            )
         finally:
             for listener in listeners.values():
                 listener.close()
@@ -88,7 +98,14 @@ class UnconfinedProcess:
     sandboxed = False
 
     def __init__(
-        self, place: Path, limits: Limits, key: str, listeners: Mapping[str, socket], home: Path, user: int | None
+        self,
+        place: Path,
+        limits: Limits,
+        key: str,
+        listeners: Mapping[str, socket],
+        home: Path,
+        user: int | None,
+        switched_off: Sequence[str],
     ) -> None:
         """place: holds its sockets   home: holds its files, and is its own   user: if it is not the caller's"""
         self._place, self._home, self._user = place, home, user
@@ -97,7 +114,7 @@ class UnconfinedProcess:
         fds = {name: listener.fileno() for name, listener in listeners.items()}
         told = place / "listening.json"
         request = {"key": key, "limits": asdict(limits), "fds": fds, "told": str(told), "parent": os.getpid()}
-        request["locked"] = user is not None
+        request |= {"locked": user is not None, "switched_off": switched_off}
         self.ending, ends = os.pipe() if fds else (-1, -1)  # readable when the kernel has ended: it holds the other end
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._process = subprocess.Popen(
@@ -204,6 +221,10 @@ def main() -> None:
     elif sys.platform != "win32":  # Windows has no such limits, so only the watchdog enforces them
         apply(Limits(**request["limits"]), data_nbytes(), own_user=False)
     sys.path.insert(0, "")
+    if request["switched_off"]:
+        from ..tasks.switched_off import switch_off
+
+        switch_off(request["switched_off"], lambda path, text: None)
     kernel_start.start(request["key"], request["fds"], request["told"])
 
 

@@ -40,10 +40,14 @@ class OwnCode:
 
     A function is known by its code, so it does not matter under which name it is reached, or which module, exec or
     unpickling made it. A long function is also known by its instructions, which stay when its names are changed.
+
+    has_results: a table of what this code returns would do for an answer. So a right answer is asked once more, in a
+    kernel in which this code was switched off before the first cell was run (see switched_off.py). The modules are
+    then neither the probe's own nor used by `Given`: see `Given.library`.
     """
 
-    def __init__(self, *modules: ModuleType, says: str):
-        self.modules, self.says = modules, says
+    def __init__(self, *modules: ModuleType, says: str, has_results: bool = False):
+        self.modules, self.says, self.has_results = modules, says, has_results
         self._judged: dict[int, tuple[CodeType, bool]] = {}
 
     @cached_property

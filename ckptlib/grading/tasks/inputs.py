@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import random
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,7 +21,10 @@ class Given:
     True
     """
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, made: Sequence[Any] | None = None):
+        """made: what `library` has made for this seed elsewhere."""
+        self.made: list[Any] = []
+        self._made = made
         self._random = random.Random(seed)
         self._generator = torch.Generator().manual_seed(seed % 2**63)
 
@@ -38,6 +41,14 @@ class Given:
 
     def uniform(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.rand(shape, generator=self._generator, dtype=torch.float64, device="cpu").to(dtype)
+
+    def library(self, make: Callable[[], Any]) -> Any:
+        """Plain data that `make` computes with code that answers are to replace: their kernel may not have that code.
+
+        Then the grader has computed it, for the same inputs. It is drawn like them: in a fixed order.
+        """
+        self.made.append(make() if self._made is None else self._made[len(self.made)])
+        return self.made[-1]
 
     def seeded(self) -> None:
         """Seed torch's own random numbers, for a model's weights."""

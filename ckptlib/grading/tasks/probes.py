@@ -98,20 +98,31 @@ class Task:
         return probe
 
     # ---- asked ------------------------------------------------------------------------------------------------------
-    def ask(self, answers: tuple, seeds: list[int]) -> list[Any]:
-        """The probe's data for each seed, encoded. An exception that the answer raises is data too."""
-        return [self._ask_once(answers, seed) for seed in seeds]
+    def ask(self, answers: tuple, seeds: list[int], made: list[list] | None = None) -> list[Any]:
+        """The probe's data for each seed, encoded. An exception that the answer raises is data too.
+
+        made: for each seed, what `made_for` returned, if the library cannot make it here.
+        """
+        given = map(Given, seeds) if made is None else map(Given, seeds, made)
+        return [self._ask_once(answers, each) for each in given]
+
+    def made_for(self, answers: tuple, seeds: list[int]) -> list[list]:
+        """For each seed, what the library makes for the probe."""
+        all_given = [Given(seed) for seed in seeds]
+        for given in all_given:
+            self._ask_once(answers, given)
+        return [given.made for given in all_given]
 
     def known(self, seeds: list[int]) -> list[dict]:
         """The data that each known mistake returns, encoded, and its message."""
         return [{"message": message, "data": self.ask(answers, seeds)} for message, answers in self.mistakes]
 
-    def _ask_once(self, answers: tuple, seed: int) -> Any:
+    def _ask_once(self, answers: tuple, given: Given) -> Any:
         try:
             with as_new(), warnings.catch_warnings(action="ignore"):
                 effects = SideEffects()
                 watched = answers if self.changes else tuple(map(effects.watched, answers))
-                data = self.probe(Given(seed), *watched)
+                data = self.probe(given, *watched)
                 data = _part_by_part(data) if self.parts and isinstance(data, dict) else encode(data)
                 complaint = effects.complaint()
                 return {"refused": complaint, "data": data} if complaint else data
