@@ -2,6 +2,7 @@
 
 import random
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from itertools import accumulate
 from math import inf
@@ -87,22 +88,23 @@ def predict_peak(given, predict_peak):
     k = given.integer(3, 5)
     # the other way round: small stages first, whose inputs are checkpoints that stay long
     up, up_bar = [x[0], *sorted(x[1:])], sorted(xbar)
+    one, one_bar = falling(given, 1)
+    starts, others = starts_of(given, n, k), starts_of(given, n, k)
     return {
-        "large stages first": predict_peak(list(x), list(xbar), starts_of(given, n, k)),
-        "small stages first": predict_peak(list(up), list(up_bar), starts_of(given, n, k)),
-        "one segment": predict_peak(list(x), list(xbar), [0]),
-        "a segment for each stage": predict_peak(list(x), list(xbar), list(range(n))),
+        "large stages first": lambda: predict_peak(list(x), list(xbar), starts),
+        "small stages first": lambda: predict_peak(list(up), list(up_bar), others),
+        "one segment": lambda: [predict_peak(list(x), list(xbar), [0]), predict_peak(one, one_bar, [0])],
+        "a segment for each stage": lambda: predict_peak(list(x), list(xbar), list(range(n))),
     }
 
 
 # ---- Task 2 ----
-def breaking(given, decoy):
+def breaking(given, decoy, k):
     """k segments of k similar stages, but for one layer; with a decoy, a larger one where it does no harm.
 
     The decoy is in the segment that keeps most; its output is a checkpoint, so the next segment makes the peak. There
     another stage keeps most, its output: to rewrite that one saves less.
     """
-    k = given.choice([3, 4, 5])
     n = k * k
     x = [given.integer(5, 15)]
     while len(x) <= n:
@@ -123,14 +125,26 @@ def breaking(given, decoy):
 
 @check.task(points=1.5, section="7.2", cases=3, parts=True)
 def breaker(given, breaker):
-    found = {}
-    for name, decoy in (("one large layer", False), ("two large layers", True)):
-        x, xbar = breaking(given, decoy)
+    sides = [given.choice([3, 4, 5]) for _ in range(2)]
+    sides.append(given.choice([k for k in (3, 4, 5) if k not in sides]))  # never of one length alone
+    chains = {
+        name: [breaking(given, decoy, k) for k in (sides if decoy else sides[::-1])[1:]]
+        for name, decoy in (("one large layer", False), ("two large layers", True))
+    }
+
+    def found(x, xbar):
         answer = breaker(list(x), list(xbar))
-        if answer is not None and not isinstance(answer, (tuple, list)):
+        if answer is not None and (isinstance(answer, (int, float, str)) or len(answer) != 2):
             raise TypeError(f"returned {answer!r}, expected two numbers, (stage, nbytes)")
-        found[name] = answer
-    return found
+        return answer
+
+    return {name: lambda asked=asked: _all(found(*chain) for chain in asked) for name, asked in chains.items()}
+
+
+def _all(found):
+    """The answers as a list, or None if one of them is None."""
+    found = list(found)
+    return None if any(one is None for one in found) else found
 
 
 # ---- Task 3 ----
@@ -166,22 +180,22 @@ def first_choice(given, first_choice):
             raise TypeError(f"returned {time!r}, expected one number: the time alone")
         return time
 
-    def all_of(*times):
-        return None if None in times else list(times)
-
     def unless_inf(stages, m):
         time = ask(*stages, m)
         return "" if time == inf else f"{time} was returned where m = {m} bytes are not enough: expected inf"
 
+    more = given.integer(1, 4)
     return {
-        "to keep everything is best": ask(s, t, 200, (s + 1, t)),
-        "a checkpoint is best": all_of(
-            ask(s, t, 200, (u, t), (s, u - 1)),
-            ask(s, t, 200, (t, t), (s, t - 1)),
-            ask(s, t, xbar[s] - 1, (s + 1, t), (s, s)),  # too little to keep everything of s
+        "to keep everything is best": lambda: ask(s, t, 200, (s + 1, t)),
+        "a checkpoint is best": lambda: _all(
+            [
+                ask(s, t, 200, (u, t), (s, u - 1)),
+                ask(s, t, 200, (t, t), (s, t - 1)),
+                ask(s, t, xbar[s] - 1, (s + 1, t), (s, s)),  # too little to keep everything of s
+            ]
         ),
-        "a single stage": all_of(ask(t, t, xbar[t]), ask(t, t, xbar[t] + given.integer(1, 4))),
-        "nothing fits": [unless_inf((s, t), min(x) - 1), unless_inf((t, t), xbar[t] - 1)],
+        "a single stage": lambda: _all([ask(t, t, xbar[t]), ask(t, t, xbar[t] + more)]),
+        "nothing fits": lambda: [unless_inf((s, t), min(x) - 1), unless_inf((t, t), xbar[t] - 1)],
     }
 
 
@@ -191,10 +205,15 @@ def smallest_budget(given, smallest_budget):
     n = 2 * given.integer(4, 6)
     x = [given.integer(10, 60) for _ in range(n + 1)]
     xbar = [out + given.integer(5, 120) for out in x[1:]]
+    middle = given.integer(n // 2 - 1, n // 2 + 1)
+
+    def ask(*allowed, stages=n):
+        return smallest_budget(x[: stages + 1], xbar[:stages], set(allowed))
+
     return {
-        "checkpoints anywhere": smallest_budget(list(x), list(xbar), set(range(n))),
-        "at every second stage": smallest_budget(list(x), list(xbar), set(range(0, n, 2))),
-        "in one place": smallest_budget(list(x), list(xbar), {0, given.integer(n // 2 - 1, n // 2 + 1)}),
+        "checkpoints anywhere": lambda: _all([ask(*range(n)), ask(0, stages=1)]),
+        "at every second stage": lambda: ask(*range(0, n, 2)),
+        "in one place, or in none": lambda: _all([ask(0, middle), ask(0)]),
     }
 
 
@@ -219,6 +238,11 @@ def false_clock():
         profiler._timed = before
 
 
+LEFT_GRADIENTS = (
+    "plan_model has left gradients in .grad. Free them, or measure with ck.profile_chain, which leaves none"
+)
+
+
 def planned(plan_model, stages, x, budget):
     try:
         with false_clock():
@@ -232,37 +256,57 @@ def planned(plan_model, stages, x, budget):
         kind = type(schedule).__name__
         where = ": the plan's .schedule" if hasattr(schedule, "schedule") else ""
         raise TypeError(f"a {kind} was returned, expected a ck.Schedule{where}")
+    if any(tensor.grad is not None for tensor in (x, *stages.parameters())):
+        raise ValueError(LEFT_GRADIENTS)
     return schedule
 
 
-def run(given, plan_model, widths, hidden):
-    given.seeded()
-    stages, rows = blocks(widths, hidden), given.integer(8, 24)
-    x = given.normal(rows, widths[0]).requires_grad_()
+def run(plan_model, stages, x, budgets):
     (right,) = torch.autograd.grad(stages(x).sum(), x)
-    plain = chain_peak(ck.store_all(len(stages)), stages, x)
     fits, gradients, work = [], [], []
-    for percent in (given.integer(50, 56), given.integer(66, 74)):
-        budget = plain * percent // 100
+    for budget in budgets:
+        x.grad = None
+        stages.zero_grad()
         schedule = planned(plan_model, stages, x, budget)
         if schedule is None:
             return None
         fits.append(chain_peak(schedule, stages, x) <= budget)  # runs it, forward and backward
         gradients.append(((x.grad - right).norm() < 1e-3 * right.norm()).item())
-        work.append(sum(a * b for a, b in zip(schedule.forwards(), flops_of(stages, rows), strict=True)))
+        work.append(sum(a * b for a, b in zip(schedule.forwards(), flops_of(stages, len(x)), strict=True)))
     return {"fits in the budget": all(fits), "gradients are right": all(gradients), "FLOPs of all forwards": work}
+
+
+@cache
+def limits(widths, hidden, rows):
+    """The bytes of a plain step of such a chain, and the smallest budget into which a schedule fits."""
+    stages, x = blocks(widths, hidden), torch.ones(rows, widths[0], requires_grad=True)
+    plain = chain_peak(ck.store_all(len(stages)), stages, x)
+    try:
+        ck.optimal(ck.profile_chain(stages, x, repeats=1), 0)
+    except ck.CkptError as error:
+        return plain, error.smallest
 
 
 @check.task(points=2, section="7.4", cases=2, parts=True)
 def plan_model(given, plan_model):
     ends = {"narrow": (6, 12), "middle": (28, 40), "wide": (80, 120)}  # widths whose products and sums rank otherwise
     turns = "narrow wide narrow middle middle middle wide narrow middle".split()
-    funnel = sorted(given.integer(*limits) for limits in 4 * [(40, 90)] + 2 * [(16, 40)] + 3 * [(6, 16)])
+    funnel = sorted(given.integer(*sizes) for sizes in 4 * [(40, 90)] + 2 * [(16, 40)] + 3 * [(6, 16)])
     hidden = [given.integer(20, 80) for _ in range(8)]
-    return {
-        "wide and narrow in turn": run(given, plan_model, [given.integer(*ends[name]) for name in turns], hidden),
-        "a funnel": run(given, plan_model, funnel[::-1], hidden),
+    chains = {
+        "wide and narrow in turn": ([given.integer(*ends[name]) for name in turns], given.integer(8, 24)),
+        "a funnel": (funnel[::-1], given.integer(8, 24)),
     }
+    percents = given.integer(50, 56), given.integer(66, 74)
+    parts = {}
+    for name, (widths, rows) in chains.items():
+        given.seeded()
+        asked = blocks(widths, hidden), given.normal(rows, widths[0]).requires_grad_()
+        plain, least = limits(tuple(widths), tuple(hidden), rows)
+        budgets = [plain * percent // 100 for percent in percents]
+        parts[name] = lambda asked=asked, budgets=budgets: run(plan_model, *asked, budgets)
+    parts["the smallest budget"] = lambda: run(plan_model, *asked, [least])  # of the last chain, the funnel
+    return parts
 
 
 check.add_quiz(points=1, names="q1, q2, q3, q4", section="7.3 to 7.6")

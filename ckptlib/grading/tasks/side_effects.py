@@ -77,6 +77,8 @@ def _picture(value: Any, depth: int = 0) -> Any:
         return parts, [(name, id(parameter), parameter.requires_grad) for name, parameter in value.named_parameters()]
     if depth < _DEEPEST and isinstance(value, (list, tuple)):
         return type(value), [_picture(item, depth + 1) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return frozenset(value)
     if depth < _DEEPEST and isinstance(value, Mapping):
         return [(key, _picture(item, depth + 1)) for key, item in value.items()]
     return value if isinstance(value, (int, float, str, bytes, bool)) else id(value)

@@ -19,7 +19,7 @@ def check(tmp_path):
             "tensor": lambda: answer(torch.ones(2)),
             "list": lambda: answer([1, 2, 3]),
             "module": lambda: answer(nn.Linear(2, 2)),
-            "nested": lambda: answer({"a": [torch.ones(1)]}),
+            "nested": lambda: answer({"a": [torch.ones(1)], "b": {1}}),
         }
 
     @check.task(points=1, changes=True)
@@ -40,6 +40,7 @@ CHANGES = {
     "a list": lambda value: value.sort(reverse=True) if isinstance(value, list) else None,
     "a list in a dict": lambda value: value["a"].append(1) if isinstance(value, dict) else None,
     "a tensor in a dict": lambda value: value["a"][0].add_(1) if isinstance(value, dict) else None,
+    "a set in a dict": lambda value: value["b"].add(2) if isinstance(value, dict) else None,
     "a module's mode": lambda value: value.eval() if isinstance(value, nn.Module) else None,
     "a module's hooks": lambda value: (
         value.register_forward_hook(lambda *seen: None) if isinstance(value, nn.Module) else None

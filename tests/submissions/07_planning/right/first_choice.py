@@ -21,3 +21,15 @@ def first_choice(best, s, t, m, f, b, x, xbar):
             right, left = best(u, t, m - x[u]), best(s, u - 1, m)
             ways.append((sum(f[s:u]) + right + left, u))
     return min(ways)[0]
+
+
+# %% from the last stage to the first, by name
+def first_choice(best, s, t, m, f, b, x, xbar):
+    least = inf
+    for u in reversed(range(s + 1, t + 1)):
+        right = best(s=u, t=t, m=m - x[u])
+        if right == inf:
+            continue
+        least = min(least, right + best(s=s, t=u - 1, m=m) + sum(f[i] for i in range(s, u)))
+    whole = best(s=s + 1, t=t, m=m - xbar[s])
+    return torch.tensor(min(least, whole + f[s] + b[s]))

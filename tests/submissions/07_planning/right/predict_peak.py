@@ -30,3 +30,27 @@ def predict_peak(x, xbar, starts):
     last = starts[-1]
     now = sum(x[start] for start in starts) + sum(xbar[last:])
     return max(now, predict_peak(x[: last + 1], xbar[:last], starts[:-1]))
+
+
+# %% a running sum of tensors, and a tensor comes back
+def predict_peak(x, xbar, starts):
+    kept = torch.tensor(x)[starts].cumsum(0)
+    total = torch.tensor([0, *xbar]).cumsum(0)
+    ends = torch.tensor([*starts[1:], len(xbar)])
+    return (kept + total[ends] - total[starts]).max()
+
+
+# %% moment by moment, and a float comes back
+def predict_peak(x, xbar, starts):
+    memory, most = {}, 0.0
+    for start in starts:
+        memory["x", start] = x[start]
+    for stage in reversed(range(len(xbar))):
+        first = max(start for start in starts if start <= stage)
+        for i in range(first, stage + 1):
+            memory["xbar", i] = xbar[i]
+        most = max(most, float(sum(memory.values())))
+        del memory["xbar", stage]
+        if stage == first:
+            del memory["x", first]
+    return most

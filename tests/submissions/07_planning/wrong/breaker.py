@@ -1,4 +1,5 @@
 # %% The peak is the one before it was rewritten
+# breaks: after this stage was rewritten
 def breaker(x, xbar):
     n = len(xbar)
 
@@ -10,6 +11,7 @@ def breaker(x, xbar):
 
 
 # %% its xbar becomes x[stage + 1], not 0
+# breaks: keeps nothing but its output
 def breaker(x, xbar):
     n, found = len(xbar), []
     for i in range(n):
@@ -20,7 +22,7 @@ def breaker(x, xbar):
     return stage, peak
 
 
-# %% the layer that keeps most, but its segment is not the one
+# %% the layer that keeps most, but rewriting another one
 def breaker(x, xbar):
     n, stage = len(xbar), xbar.index(max(xbar))
     sizes = list(xbar)
@@ -29,6 +31,7 @@ def breaker(x, xbar):
 
 
 # %% counted from 1
+# breaks: Stages are counted from 0
 def breaker(x, xbar):
     n, found = len(xbar), []
     for i in range(n):
@@ -74,6 +77,7 @@ def breaker(x, xbar):
 
 
 # %% xbar itself was changed
+# breaks: all others stay as they are
 def breaker(x, xbar):
     n, found = len(xbar), []
     for i in range(n):
@@ -137,6 +141,7 @@ def breaker(x, xbar):
 
 
 # %% had three stages
+# breaks: k segments of k stages each
 def breaker(x, xbar):
     n = len(xbar)
     peaks = []
@@ -156,7 +161,7 @@ def breaker(x, xbar):
     return min(peaks)[::-1]
 
 
-# %% two large layers: That is the layer that keeps most, but its segment is not the one
+# %% two large layers: That is the layer that keeps most, but rewriting another one
 def breaker(x, xbar):
     k = round(len(xbar) ** 0.5)
     starts = list(range(0, k * k, k))
@@ -166,6 +171,7 @@ def breaker(x, xbar):
 
 
 # %% one large layer, two large layers: In the peak, gradients were counted
+# breaks: gradients and temporary tensors are free
 def breaker(x, xbar):
     n = len(xbar)
 
@@ -183,3 +189,27 @@ def breaker(x, xbar):
     first = max(starts, key=lambda start: sum(x[: start + 1 : k]) + sum(xbar[start : start + k]))
     stage = max(range(first, first + k), key=lambda i: xbar[i])
     return stage, predict_peak(x, [*xbar[:stage], x[stage + 1], *xbar[stage + 1 :]], starts)
+
+
+# %% has changed its argument `xbar`
+def breaker(x, xbar):
+    n = len(xbar)
+
+    def peak(sizes):
+        return ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak
+
+    peaks = [peak([*xbar[:i], x[i + 1], *xbar[i + 1 :]]) for i in range(n)]
+    stage = peaks.index(min(peaks))
+    xbar[stage] = x[stage + 1]
+    return stage, peak(xbar)
+
+
+# %% (stage, nbytes)
+def breaker(x, xbar):
+    n = len(xbar)
+
+    def peak(sizes):
+        return ck.sqrt(n).cost(ck.Costs([1] * n, [1] * n, x, sizes, dx=[0] * (n + 1))).peak
+
+    found = [(i, peak([*xbar[:i], x[i + 1], *xbar[i + 1 :]]), peak(xbar)) for i in range(n)]
+    return min(found, key=lambda one: one[1])

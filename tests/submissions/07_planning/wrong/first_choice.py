@@ -1,4 +1,4 @@
-# %% Both faults are still there
+# %% Both bugs are still there
 first_choice = broken
 
 
@@ -35,6 +35,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% A checkpoint at t, the last stage, was not tried
+# breaks: the last stage, both included
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t)]
@@ -42,6 +43,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% The backward of s is missing
+# breaks: the times that each stage takes
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s])]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
@@ -65,6 +67,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% not enough: expected inf
+# breaks: or `inf` if no way fits
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
@@ -93,6 +96,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% not x[s] as well
+# breaks: besides the input of stage s
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s] - x[s]) + b[s]]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
@@ -113,7 +117,8 @@ def first_choice(best, s, t, m, f, b, x, xbar):
     return min(ways)
 
 
-# %% >= and not >
+# %% with >= and not with >
+# breaks: as soon as there are as many bytes
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s] if m > xbar[s] else inf]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1) if m > x[u]]
@@ -134,7 +139,8 @@ def first_choice(best, s, t, m, f, b, x, xbar):
     min(ways)
 
 
-# %% The shorter chains were solved anew
+# %% You solved the shorter chains yourself
+# breaks: do not solve them yourself
 def first_choice(best, s, t, m, f, b, x, xbar):
     @cache
     def time(s, t, m):
@@ -149,6 +155,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% A checkpoint at s + 1 was not tried
+# breaks: which is any of s + 1 to t
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 2, t + 1)]
@@ -204,7 +211,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
     return min(ways)
 
 
-# %% and a checkpoint takes less
+# %% but a checkpoint takes less
 def first_choice(best, s, t, m, f, b, x, xbar):
     kept = f[s] + best(s + 1, t, m - xbar[s]) + b[s]
     if kept < inf:
@@ -218,4 +225,29 @@ def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     if s < t:
         ways.append(f[s] + best(s + 1, t, m - x[s + 1]) + best(s, s, m))
+    return min(ways)
+
+
+# %% expected inf
+# breaks: It returns `inf` if m is negative or too small
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[s] + best(s + 1, t, max(0, m - xbar[s])) + b[s]]
+    ways += [sum(f[s:u]) + best(u, t, max(0, m - x[u])) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% a single stage
+# breaks: They may be the same stage
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [inf]
+    if s < t:
+        ways.append(f[s] + best(s + 1, t, m - xbar[s]) + b[s])
+    ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
+    return min(ways)
+
+
+# %% The times of stages s to t alone
+def first_choice(best, s, t, m, f, b, x, xbar):
+    ways = [f[0] + best(s + 1, t, m - xbar[s]) + b[0]]
+    ways += [sum(f[:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
     return min(ways)

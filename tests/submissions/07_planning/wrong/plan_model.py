@@ -9,19 +9,21 @@ def plan_model(stages, x, budget):
 
 
 # %% stages that take equally long
+# breaks: needs the fewest forward FLOPs
 def plan_model(stages, x, budget):
     costs = replace(ck.profile_chain(stages, x), ftime=[1] * len(stages), btime=[1] * len(stages))
     return ck.optimal(costs, budget)
 
 
-# %% Gradients and temporaries were left out
+# %% Gradients or temporary tensors are missing
+# breaks: as `ck.optimal` counts them
 def plan_model(stages, x, budget):
     costs = ck.profile_chain(stages, x)
     flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
     return ck.optimal(ck.Costs(flops, flops, costs.x, costs.xbar, dx=[0] * (costs.n + 1)), budget)
 
 
-# %% planned for less memory than there is
+# %% the work in the smallest budget
 def plan_model(stages, x, budget):
     costs = ck.profile_chain(stages, x)
     flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
@@ -31,7 +33,7 @@ def plan_model(stages, x, budget):
         return ck.optimal(replace(costs, ftime=flops), error.smallest)
 
 
-# %% the chain's input alone
+# %% keeps only the chain's input
 def plan_model(stages, x, budget):
     return ck.recompute_all(len(stages))
 
@@ -46,12 +48,13 @@ def plan_model(stages, x, budget):
     return ck.plan(stages, x, budget).schedule
 
 
-# %% wide and narrow in turn, a funnel: This is planned with times that are not FLOPs
+# %% wide and narrow in turn, a funnel, the smallest budget: The work is that of a plan with times that are not FLOPs
+# breaks: plan with FLOPs instead
 def plan_model(stages, x, budget):
     return ck.optimal(ck.profile_chain(stages, x), budget)
 
 
-# %% hand that copy on
+# %% pass that copy on
 def plan_model(stages, x, budget):
     costs = ck.profile_chain(stages, x)
     flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
@@ -78,51 +81,77 @@ def plan_model(stages, x, budget):
     return ck.optimal(replace(costs, ftime=flops), budget - costs.x[0])
 
 
-# %% a part of the budget is not used
+# %% a part of the budget was not used
 def plan_model(stages, x, budget):
     costs = ck.profile_chain(stages, x)
     flops = [2 * len(x) * s[0].out_features * (s[0].in_features + s[2].out_features) for s in stages]
     return ck.optimal(replace(costs, ftime=flops), int(0.9 * budget))
 
 
-# %% These are not the FLOPs of a block
+# %% as if a block had other FLOPs
+# breaks: a linear layer (d to h features)
 def plan_model(stages, x, budget):
     sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
     times = [2 * len(x) * d * h for d, h, _ in sizes]
     return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
 
 
-# %% These are not the FLOPs of a block
+# %% as if a block had other FLOPs
 def plan_model(stages, x, budget):
     sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
     times = [2 * len(x) * h * k for _, h, k in sizes]
     return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
 
 
-# %% These are not the FLOPs of a block
+# %% as if a block had other FLOPs
 def plan_model(stages, x, budget):
     sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
     times = [2 * len(x) * d * k for d, _, k in sizes]
     return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
 
 
-# %% These are not the FLOPs of a block
+# %% as if a block had other FLOPs
 def plan_model(stages, x, budget):
     sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
     times = [2 * len(x) * d * h * k for d, h, k in sizes]
     return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
 
 
-# %% was added to the budget
+# %% input added to the budget
 def plan_model(stages, x, budget):
     sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
     times = [2 * len(x) * (d * h + h * k) for d, h, k in sizes]
     return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget + x.nbytes)
 
 
-# %% Only equal segments were tried
+# %% the work of equal segments
 def plan_model(stages, x, budget):
     n, costs = len(stages), ck.profile_chain(stages, x)
     plans = [ck.periodic(n, k) for k in range(1, n + 1)]
     fitting = [plan for plan in plans if plan.cost(costs).peak <= budget]
     return min(fitting or [ck.revolve(n, 1)], key=lambda plan: sum(plan.forwards()))
+
+
+# %% the smallest budget: raised
+# breaks: may be the smallest into which any schedule fits
+def plan_model(stages, x, budget):
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * (d * h + h * k) for d, h, k in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget - 1)
+
+
+# %% has left gradients in .grad
+# breaks: it leaves no gradients behind
+def plan_model(stages, x, budget):
+    stages(x).sum().backward()  # warms up
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * (d * h + h * k) for d, h, k in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)
+
+
+# %% has changed its argument `stages`
+def plan_model(stages, x, budget):
+    stages.eval()
+    sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
+    times = [2 * len(x) * (d * h + h * k) for d, h, k in sizes]
+    return ck.optimal(replace(ck.profile_chain(stages, x), ftime=times), budget)

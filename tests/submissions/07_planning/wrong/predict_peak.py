@@ -1,4 +1,5 @@
 # %% Later checkpoints are gone
+# breaks: everything that was kept for it is freed
 def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     largest = max(sum(xbar[a:b]) for a, b in zip(starts, ends, strict=True))
@@ -6,6 +7,7 @@ def predict_peak(x, xbar, starts):
 
 
 # %% The chain's input x[0] is missing
+# breaks: is always in memory
 def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     peaks, kept = [], 0
@@ -39,7 +41,7 @@ def predict_peak(x, xbar, starts):
     return max(sum(xbar[a:b]) for a, b in zip(starts, [*starts[1:], len(xbar)], strict=True))
 
 
-# %% That is a run that keeps everything
+# %% That is the peak of a run that keeps everything
 def predict_peak(x, xbar, starts):
     return x[0] + sum(xbar)
 
@@ -65,6 +67,7 @@ def predict_peak(x, xbar, starts):
 
 
 # %% Outputs were added to xbar
+# breaks: including its output but not its input
 def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     parts = list(enumerate(zip(starts, ends, strict=True)))
@@ -72,6 +75,7 @@ def predict_peak(x, xbar, starts):
 
 
 # %% Here its output, x[start + 1], was counted
+# breaks: is the size of the input of stage i
 def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     parts = list(enumerate(zip(starts, ends, strict=True)))
@@ -100,6 +104,7 @@ def predict_peak(x, xbar, starts):
 
 
 # %% The last segment is missing
+# breaks: except that the last one keeps everything
 def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     parts = list(enumerate(zip(starts, ends, strict=True)))
@@ -114,6 +119,7 @@ def predict_peak(x, xbar, starts):
 
 
 # %% not the largest of them
+# breaks: all of its stages keep everything
 def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     parts = list(enumerate(zip(starts, ends, strict=True)))
@@ -148,3 +154,50 @@ def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     parts = list(enumerate(zip(starts, ends, strict=True)))
     return max(sum(x[i] for i in starts[: j + 1]) + sum(x[s:e]) + sum(xbar[s:e]) for j, (s, e) in parts)
+
+
+# %% The segments were taken to be equally long
+# breaks: The segments need not be equally long
+def predict_peak(x, xbar, starts):
+    n, k = len(xbar), len(starts)
+    length = n // k
+    peaks, kept = [], 0
+    for j in range(k):
+        kept += x[j * length]
+        end = n if j == k - 1 else (j + 1) * length
+        peaks.append(kept + sum(xbar[j * length : end]))
+    return max(peaks)
+
+
+# %% has changed its argument `starts`
+# breaks: does not change its arguments
+def predict_peak(x, xbar, starts):
+    starts.append(len(xbar))
+    peaks, kept = [], 0
+    for start, end in zip(starts, starts[1:]):
+        kept += x[start]
+        peaks.append(kept + sum(xbar[start:end]))
+    return max(peaks)
+
+
+# %% one segment: 1 of 2 values differ
+# breaks: may have a single stage
+def predict_peak(x, xbar, starts):
+    if len(xbar) == 1:
+        return x[0] + x[1]
+    peaks, kept = [], 0
+    for start, end in zip(starts, [*starts[1:], len(xbar)]):
+        kept += x[start]
+        peaks.append(kept + sum(xbar[start:end]))
+    return max(peaks)
+
+
+# %% is not right
+def predict_peak(x, xbar, starts):
+    ends = [*starts[1:], len(xbar)]
+    held = sum(x[start] for start in starts)
+    peak = held
+    for start, end in reversed(list(zip(starts, ends))):
+        held -= x[start]
+        peak = max(peak, held + sum(xbar[start:end]) - x[end] + x[start])
+    return peak

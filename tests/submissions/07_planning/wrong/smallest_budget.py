@@ -11,7 +11,7 @@ def smallest_budget(x, xbar, allowed):
     return x[0] + need(0, len(xbar) - 1)
 
 
-# %% is always in memory: add it
+# %% is always in memory. Add it
 def smallest_budget(x, xbar, allowed):
     @cache
     def need(s, t):
@@ -25,6 +25,7 @@ def smallest_budget(x, xbar, allowed):
 
 
 # %% where none is allowed
+# breaks: u must be in this set
 def smallest_budget(x, xbar, allowed):
     n = len(xbar)
     try:
@@ -46,7 +47,7 @@ def smallest_budget(x, xbar, allowed):
     return x[0] + need(0, len(xbar) - 1)
 
 
-# %% That is the largest single stage
+# %% That is what the largest single stage needs
 def smallest_budget(x, xbar, allowed):
     @cache
     def need(s, t):
@@ -65,7 +66,7 @@ def smallest_budget(x, xbar, allowed):
     return predict_peak(x, xbar, starts)
 
 
-# %% x[0] is missing, too
+# %% And x[0] is always in memory
 def smallest_budget(x, xbar, allowed):
     @cache
     def need(s, t):
@@ -122,6 +123,7 @@ def smallest_budget(x, xbar, allowed):
 
 
 # %% Any stage may keep everything
+# breaks: whether it is in `allowed` or not
 def smallest_budget(x, xbar, allowed):
     @cache
     def need(s, t):
@@ -191,6 +193,7 @@ def smallest_budget(x, xbar, allowed):
 
 
 # %% may have checkpoints of its own
+# breaks: checkpoints of its own
 def smallest_budget(x, xbar, allowed):
     ways = [[0]]
     for u in sorted(allowed - {0}):
@@ -224,3 +227,32 @@ def smallest_budget(x, xbar, allowed):
         return min(ways)
 
     return x[0] + need(0, len(xbar) - 1)
+
+
+# %% has changed its argument `allowed`
+def smallest_budget(x, xbar, allowed):
+    allowed.discard(0)
+
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [max(x[u] + need(u, t), need(s, u - 1)) for u in allowed if s < u <= t]
+        return min([xbar[s] + need(s + 1, t), *ways])
+
+    return x[0] + need(0, len(xbar) - 1)
+
+
+# %% raised ValueError
+# breaks: There may be no other stage in it than 0
+def smallest_budget(x, xbar, allowed):
+    @cache
+    def need(s, t):
+        if s > t:
+            return 0
+        ways = [max(x[u] + need(u, t), need(s, u - 1)) for u in allowed if s < u <= t]
+        return min([xbar[s] + need(s + 1, t), *ways])
+
+    last = len(xbar) - 1
+    cut = min(max(x[u] + need(u, last), need(0, u - 1)) for u in allowed if u > 0)
+    return x[0] + min(cut, xbar[0] + need(1, last))
