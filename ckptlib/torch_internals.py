@@ -336,6 +336,13 @@ PARTS = {
     "forward_pre_hooks": Part(
         "torch.nn:Module()", "to see that a module has hooks; as for forward_hooks", "_forward_pre_hooks"
     ),
+    "global_forward_hooks": Part(
+        "torch.nn.modules.module:_global_forward_hooks",
+        "to see hooks that are on all modules; in public, they are added and removed",
+    ),
+    "global_forward_pre_hooks": Part(
+        "torch.nn.modules.module:_global_forward_pre_hooks", "to see hooks that are on all modules; as above"
+    ),
     "module_call": Part(
         "torch.nn:Module._call_impl",
         "to find in a traceback the module that was being called; only its class calls it by a public name",

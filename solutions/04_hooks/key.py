@@ -10,6 +10,7 @@ import torch
 from tasks import check
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 # ---- Task 1: predict_trace ----
 
@@ -48,6 +49,22 @@ for kind in ("reentrant", "nonreentrant"):
             "The recomputation was forgotten: the layers of the segment run again in backward, and hooks fire again."
         )
         about(kind, message, lambda n, m, true=true: (n, true(n, m)))
+ALONE = (
+    "A segment of one layer is a segment like any other: it is checkpointed, and its layer begins again in backward."
+)
+about("reentrant", ALONE, lambda n, m: (n + m * (m > 1), n - (m == 1)))
+about("reentrant", ALONE, lambda n, m: (n + m * (m > 1), n))
+about("nonreentrant", ALONE, lambda n, m: (n + m if m == 1 else n + m - 1,) * 2)
+ALL = (
+    "The segment may be the whole chain: then all layers are in it, and run again, whether or not anything comes after."
+)
+about("reentrant", ALL, lambda n, m: (n + m * (m < n), n))
+about("nonreentrant", ALL, lambda n, m: (n + (m - 1) * (m < n),) * 2)
+about("nonreentrant", ALL, lambda n, m: (n + m - (m < n),) * 2)
+INCLUDED = "`layers` counts all layers of the chain, those of the segment included."
+about("none", INCLUDED, lambda n, m: (n + m, n + m))
+about("reentrant", INCLUDED, lambda n, m: (n + 2 * m, n + m))
+about("nonreentrant", INCLUDED, lambda n, m: (n + 2 * m - 1, n + 2 * m - 1))
 about("none", "Without a checkpoint every layer runs once, with gradients on.", lambda n, m: (n + m, n))
 about("none", "Without a checkpoint every layer runs once, with gradients on.", lambda n, m: (n, n - m))
 
@@ -110,15 +127,18 @@ def cleared(model, handles):
             module._forward_pre_hooks.clear()
 
 
-@contextlib.contextmanager
-def removed_after_runtime_errors(model, handles):
-    try:
-        with removed_if_all_is_well(model, handles):
-            yield
-    except RuntimeError:
-        for handle in handles:
-            handle.remove()
-        raise
+def removed_after(errors):
+    @contextlib.contextmanager
+    def ends(model, handles):
+        try:
+            with removed_if_all_is_well(model, handles):
+                yield
+        except errors:
+            for handle in handles:
+                handle.remove()
+            raise
+
+    return ends
 
 
 def swallowed(errors, after):
@@ -177,8 +197,32 @@ for errors, after in (
         logger(pre_hook, swallowed(errors, after))
     )
 told("Hooks stay on the model if the block raises something else than a RuntimeError: finally runs after any error.")(
-    logger(pre_hook, removed_after_runtime_errors)
+    logger(pre_hook, removed_after(RuntimeError))
 )
+told(
+    "Hooks stay on the model when the cell is stopped: a KeyboardInterrupt is not an Exception, so `except Exception` "
+    "does not see it. `finally` runs after anything."
+)(logger(pre_hook, removed_after(Exception)))
+
+
+@told("Modules that are not the model's are in the log: another model ran in the block. Log those of `model` alone.")
+@contextlib.contextmanager
+def logs_all_models(model):
+    log, names = [], {module: name for name, module in model.named_modules()}
+    handle = register_module_forward_pre_hook(lambda module, args: log.append(names.get(module, type(module).__name__)))
+    with finally_removed(model, [handle]):
+        yield log
+
+
+@told("A module is in the log once, however many times it ran: there is one entry for each forward that begins.")
+@contextlib.contextmanager
+def logs_each_once(model):
+    log = []
+    with logger(pre_hook, finally_removed)(model) as every:
+        yield log
+    log += dict.fromkeys(every)
+
+
 told("The log is in the order in which forwards end. A forward pre-hook is called when they begin.")(
     logger(
         lambda module, name, log: module.register_forward_hook(lambda m, args, out: log.append(name)), finally_removed
@@ -241,9 +285,35 @@ told(
 told("All calls were taken for forward ones. A module that begins while backward is under way is recomputed.")(
     counter("register_forward_pre_hook", lambda _: 0)
 )
-told(
-    "Grad mode does not tell the phase: a non-reentrant checkpoint has it on both times, and so has every plain layer."
-)(counter("register_forward_pre_hook", lambda _: torch.is_grad_enabled()))
+for by_grad_mode in (lambda _: torch.is_grad_enabled(), lambda _: not torch.is_grad_enabled()):
+    told(
+        "Grad mode does not tell the phase: it is on in both runs of a non-reentrant segment, and off in an "
+        "evaluation. Ask whether backward is under way."
+    )(counter("register_forward_pre_hook", by_grad_mode))
+
+
+def after_an_error(clean_up):
+    """Right, but for what becomes of a step that fails."""
+
+    def count_calls(model, step):
+        if clean_up is None:
+            with contextlib.suppress(Exception):
+                return right(model, step)
+            return {}
+        handle = model.register_forward_pre_hook(lambda m, args: None)
+        found = right(model, step)
+        handle.remove()
+        return found
+
+    return count_calls
+
+
+told("Hooks stay on the model when step fails: what comes after step() is not reached. Use try and finally.")(
+    after_an_error("if all is well")
+)
+told("The error of step was swallowed: clean up, and let it be raised on. finally does, except does not.")(
+    after_an_error(None)
+)
 told(
     "Calls that end were counted, and all of them as forward ones. Count where calls begin, "
     "and ask whether backward is under way."
@@ -308,6 +378,22 @@ for alone in (lambda t: t._base is not None, lambda t: (t if t._base is None els
 told(
     "Only float32 is packed. Float64 occurs, too.",
     *packing(alone=lambda t: left_alone(t) or t.dtype != torch.float32),
+)
+told(
+    "What pack_bf16 returns holds no tensor that the check can see, so no bytes are counted: return a tensor, or a "
+    "tuple, list or dict that holds tensors and dtypes.",
+    lambda t: (lambda: t) if left_alone(t) else (lambda: t.to(torch.bfloat16).to(t.dtype)),
+    lambda packed: packed(),
+)
+told(
+    "Tensors that are not float32 or float64 were copied: they come back equal, but the copy takes up memory. Return "
+    "the tensor itself.",
+    lambda t: (t.clone() if not t.is_floating_point() else t if left_alone(t) else t.to(torch.bfloat16), t.dtype),
+    lambda packed: packed[0].to(packed[1]),
+)
+told(
+    "Complex tensors went through bfloat16 and lost their imaginary part. Pack floating-point tensors only.",
+    *packing(alone=lambda t: left_alone(t) and not t.is_complex()),
 )
 told(
     "That is float16: as short as bfloat16, but it ends at 65,504. Larger values became infinite.",
@@ -483,40 +569,81 @@ def inside_checkpoints(model, x):
     return dict(nbytes)
 
 
+def its_error(swallowed):
+    """Right, but for what becomes of a forward pass that fails."""
+
+    def stored_by(model, x):
+        if swallowed:
+            with contextlib.suppress(Exception):
+                return summed(first(saves(model, x)))
+            return {}
+        handle = model.register_forward_pre_hook(lambda m, args: None)
+        found = summed(first(saves(model, x)))
+        handle.remove()
+        return found
+
+    return stored_by
+
+
+told("Hooks stay on the model when its forward fails: what comes after model(x) is not reached. Use try and finally.")(
+    its_error(swallowed=False)
+)
+told("The model's error was swallowed: clean up, and let it be raised on. finally does, except does not.")(
+    its_error(swallowed=True)
+)
 # ---- Task 6: spill ----
 
 told = check.spill.mistake
 
 
-def spiller(name=None, end="finally", hold=False, swallow=False, where="", sweep=False, parameters=False):
+def spiller(
+    name=None,
+    end="finally",
+    hold=False,
+    swallow=False,
+    where="",
+    sweep=False,
+    parameters=False,
+    low=None,
+    once=False,
+    sub="",
+):
     @contextlib.contextmanager
     def spill(folder):
         number, paths, held = itertools.count(), [], []
 
         def pack(t):
             own = isinstance(t if t._base is None else t._base, nn.Parameter) and not parameters
-            if own or where == "memory":
+            if own or where == "memory" or (where == "integers in memory" and not t.is_floating_point()):
                 return t
-            path = Path(elsewhere if where == "elsewhere" else folder) / (name or f"{next(number)}.pt")
-            torch.save(t.detach().clone(), path)
+            path = Path(elsewhere if where == "elsewhere" else folder) / sub / (name or f"{next(number)}.pt")
+            path.parent.mkdir(exist_ok=True)
+            torch.save(t.detach().clone().to(low if low and t.is_floating_point() else t.dtype), path)
             paths.append(path)
             held.extend([t] * hold)
-            return path
+            return path, t.dtype
 
         def unpack(packed):
-            return torch.load(packed) if isinstance(packed, Path) else packed
+            if not isinstance(packed, tuple):
+                return packed
+            path, dtype = packed
+            t = torch.load(path).to(dtype)
+            if once:
+                path.unlink()
+            return t
 
-        failed = True
+        ends = "with an error"
         try:
             with tempfile.TemporaryDirectory() as elsewhere, saved_tensors_hooks(pack, unpack):
                 yield
-            failed = False
+            ends = "well"
         except Exception:
+            ends = "with an exception"
             if not swallow:
                 raise
         finally:
-            if end == "finally" or (end == "if all is well" and not failed):
-                for path in Path(folder).iterdir() if sweep else paths:
+            if end == "finally" or ends == "well" or (end == "after an exception" and ends == "with an exception"):
+                for path in (Path(folder).iterdir() if sweep else paths) if end != "never" else ():
                     path.unlink(missing_ok=True)
 
     return spill
@@ -536,8 +663,25 @@ for parameters in (False, True):
         "overwrite the other?"
     )(spiller(name="saved.pt", parameters=parameters))
 told("The tensors are on disk, but in memory, too: something still refers to them.")(spiller(hold=True))
-told("The block's error was swallowed: clean up, and let it be raised on.")(spiller(swallow=True))
+for end in ("finally", "after an exception"):
+    told("The block's error was swallowed: clean up, and let it be raised on.")(spiller(swallow=True, end=end))
+told("No file is left, but a folder of yours is: remove it, too, when the block ends.")(spiller(sub="mine"))
 for end in ("finally", "if all is well"):
     told("A file that was in the folder before the block is gone. Delete the files that you wrote, and no others.")(
         spiller(sweep=True, end=end)
     )
+told(
+    "After an interrupt the files stay: a KeyboardInterrupt is not an Exception, so `except Exception` does not see "
+    "it. Delete in `finally`."
+)(spiller(end="after an exception"))
+told(
+    "A tensor's file is gone when it is needed again: one tensor may be read several times, for instance by a second "
+    "backward pass. Delete the files when the block ends."
+)(spiller(once=True))
+for low in (torch.bfloat16, torch.float16, torch.float32):
+    told("The gradients are not exact: a tensor is to come back with the dtype and all the digits that it had.")(
+        spiller(low=low)
+    )
+told("Integers stay in memory: every saved tensor goes to disk, whatever its dtype is.")(
+    spiller(where="integers in memory")
+)

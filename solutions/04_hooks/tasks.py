@@ -1,6 +1,5 @@
 """How the answers of assignment 4 are asked. Grading asks the same questions, with other numbers."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -69,9 +68,13 @@ def chain(layers, width):
 # ---- Task 1 ----
 @check.task(points=1, section="4.1 and 4.3", cases=3, parts=True)
 def predict_trace(given, predict_trace):
-    inside = given.integer(3, 40)
-    layers = inside + given.integer(1, 40)
-    return {kind: predict_trace(layers, inside, kind) for kind in ("none", "reentrant", "nonreentrant")}
+    inside, whole, layers = (given.integer(3, 40) for _ in range(3))
+    sizes = [(inside + given.integer(1, 40), inside), (whole, whole), (layers, 1)]
+
+    def predicted(kind):
+        return lambda: [predict_trace(n, m, kind) for n, m in sizes]
+
+    return {kind: predicted(kind) for kind in ("none", "reentrant", "nonreentrant")}
 
 
 # ---- Task 2 ----
@@ -87,6 +90,7 @@ def shown(log):
 def logged(given, logged):
     width, layers = given.integer(2, 9), given.integer(2, 6)
     first, one = given.integer(1, layers), given.integer(0, layers - 1)
+    x = torch.ones(2, width)
 
     def build():
         """A model on which others have hooks."""
@@ -96,22 +100,33 @@ def logged(given, logged):
         model[one].register_forward_pre_hook(lambda *_: None)
         return model
 
-    def failing(x):
+    def failing(x, interrupts=False):
         model, raised, log = build(), "nothing", []
         try:
             with logged(model) as log:
                 model(x)
-        except Exception as error:
+                if interrupts:
+                    raise KeyboardInterrupt
+        except NotImplementedError:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
             raised = type(error).__name__
         return {"log": shown(log), "raised": raised, "hooks afterwards": hooks_on(model)}
 
-    model = build()
-    with logged(model) as log:
-        model(torch.ones(2, width))
-    done = {"log": shown(log), "hooks afterwards": hooks_on(model)}
-    # the first layer fails: one feature too many, or no tensor at all
-    failed = {"a RuntimeError": failing(torch.ones(2, width + 1)), "a TypeError": failing(None)}
-    return {"a block that ends": done, "a block that fails": failed}
+    def ends():
+        model, other = build(), nn.Sequential(nn.Tanh())
+        with logged(model) as log:
+            model(x)
+            other(x)
+            model[0](x)
+        model(x)
+        return {"log": shown(log), "hooks afterwards": hooks_on(model)}
+
+    def fails():  # the first layer: one feature too many, or no tensor at all
+        found = {"a RuntimeError": failing(torch.ones(2, width + 1)), "a TypeError": failing(None)}
+        return found | {"an interrupt": failing(x, interrupts=True)}
+
+    return {"a block that ends": ends, "a block that fails": fails}
 
 
 # ---- Task 3 ----
@@ -119,10 +134,17 @@ def logged(given, logged):
 def count_calls(given, count_calls):
     width, before, after = given.integer(2, 9), given.integer(1, 4), given.integer(1, 4)
     inside = [given.integer(2, 5) for _ in range(given.integer(1, 2))]
+    steps = given.integer(2, 4)
 
     def counted(model, train):
         runs = []
-        counts = count_calls(model, lambda: runs.append(train()))
+
+        def step():
+            runs.append(train())
+            with torch.no_grad():  # an evaluation
+                model(torch.ones(1, width))
+
+        counts = count_calls(model, step)
         counts = dict(sorted(counts.items())) if isinstance(counts, dict) else counts
         return {"runs of step": len(runs), "calls": counts}
 
@@ -134,16 +156,35 @@ def count_calls(given, count_calls):
         x = torch.ones(3, width, requires_grad=True)
         return counted(model, lambda: model(x).sum().backward())
 
-    twice, steps = nn.Sequential(nn.Linear(width, width), Twice(width)), given.integer(2, 4)
+    def twice():
+        model = nn.Sequential(nn.Linear(width, width), Twice(width))
 
-    def train():
-        for _ in range(steps):
-            twice(torch.ones(3, width)).sum().backward()
+        def train():
+            for _ in range(steps):
+                model(torch.ones(3, width)).sum().backward()
+
+        return counted(model, train)
+
+    def fails():
+        model, raised = nn.Sequential(*chain(before, width)), "nothing"
+
+        def step():
+            model(torch.ones(1, width))
+            raise ArithmeticError
+
+        try:
+            count_calls(model, step)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            raised = type(error).__name__
+        return {"raised": raised, "hooks are left": any(hooks_on(model))}
 
     return {
-        "reentrant checkpoints": checkpointed(True),
-        "non-reentrant checkpoints": checkpointed(False),
-        "a layer called twice": counted(twice, train),
+        "reentrant checkpoints": lambda: checkpointed(True),
+        "non-reentrant checkpoints": lambda: checkpointed(False),
+        "a layer called twice": twice,
+        "a step that fails": fails,
     }
 
 
@@ -166,29 +207,46 @@ def bf16_hooks(given, pack_bf16, unpack_bf16):
     model = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Softplus()).float()
     model.append(nn.Linear(width, width).requires_grad_(False))
     x = given.normal(rows * width).view(width, rows).T  # a transposed view, as a weight's is, and of no parameter
-    own, kept = list(model.parameters()), []
+    own, values = list(model.parameters()), given.normal(rows, width, dtype=torch.float64) * 1e6
 
-    def pack(tensor):
-        packed = pack_bf16(tensor)
-        kept.append(kept_bytes(packed, own))
-        return packed
+    def forward():
+        kept = []
 
-    with saved_tensors_hooks(pack, unpack_bf16):
-        loss = model(x).sum()
-    raised, gradients = "", []
-    try:
-        gradients = torch.autograd.grad(loss, [model[0].weight, model[2].weight])
-    except RuntimeError as error:
-        raised = str(error)
-    values = given.normal(rows, width, dtype=torch.float64) * 1e6  # bfloat16 has float32's range
-    again = [unpack_bf16(pack_bf16(values.to(dtype))) for dtype in (torch.float32, torch.float64)]
-    indices = torch.arange(1000, 1008)
-    back = unpack_bf16(pack_bf16(indices))
+        def pack(tensor):
+            packed = pack_bf16(tensor)
+            kept.append(kept_bytes(packed, own))
+            return packed
+
+        with saved_tensors_hooks(pack, unpack_bf16):
+            return model(x).sum(), kept
+
+    def gradients():
+        loss, _ = forward()
+        raised, found = "", []
+        try:
+            found = torch.autograd.grad(loss, [model[0].weight, model[2].weight])
+        except RuntimeError as error:
+            raised = str(error)
+        return {"raised": raised, "of the weights": found}
+
+    def comes_back():  # bfloat16 has float32's range
+        low, high = values.float(), values
+        again = [unpack_bf16(pack_bf16(t)) for t in (low, high, low[0, 0], high[:0])]
+        return [entry for t in again for entry in (str(t.dtype), (t / 1e6).clamp(-99, 99))]
+
+    def others():
+        found = []
+        for t in (torch.arange(1000, 1008), values > 0, torch.complex(values, values)):
+            back = unpack_bf16(pack_bf16(t))
+            found += [str(back.dtype), back.tolist() if back.dtype == t.dtype and not t.is_complex() else 0]
+            found += [bool((back == t).all()), back.data_ptr() == t.data_ptr()]
+        return found
+
     return {
-        "bytes kept": kept,
-        "what comes back": [entry for t in again for entry in (str(t.dtype), (t / 1e6).clamp(-99, 99))],
-        "gradients": {"raised": raised, "of the weights": gradients},
-        "integers": [str(back.dtype), back.tolist()],
+        "bytes kept": lambda: forward()[1],
+        "what comes back": comes_back,
+        "gradients": gradients,
+        "other dtypes": others,
     }
 
 
@@ -199,6 +257,9 @@ def stored_by(given, stored_by):
     x = given.normal(rows, width)
 
     def ask(dtype, *layers):
+        return lambda: asked(dtype, *layers)
+
+    def asked(dtype, *layers):
         model = Counted(*layers).to(dtype)
         found = stored_by(model, x.to(dtype, copy=True))
         if isinstance(found, dict):
@@ -209,6 +270,16 @@ def stored_by(given, stored_by):
     def frozen(out):
         return nn.Linear(width, out).requires_grad_(False)
 
+    def fails():
+        model, raised = Counted(nn.Linear(width, width), nn.Linear(width + 1, 1)), "nothing"
+        try:
+            stored_by(model, x.clone())
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            raised = type(error).__name__
+        return {"runs of model(x)": model.calls, "raised": raised, "hooks are left": any(hooks_on(model))}
+
     f32, f64, three = torch.float32, torch.float64, 3 * width
     return {
         "one storage, two savers": ask(
@@ -217,16 +288,17 @@ def stored_by(given, stored_by):
         "plus and frozen": ask(f64, nn.GELU(), frozen(width), nn.Linear(width, width), PlusOne(), frozen(5)),
         "inside a container": ask(f32, nn.Sequential(nn.Linear(width, width), nn.Tanh()), Twice(width)),
         "a checkpoint": ask(f64, nn.Linear(width, width), Checkpointed(*chain(4, width)), nn.Sigmoid()),
+        "a forward that fails": fails,
     }
 
 
 # ---- Task 6 ----
 THEIRS = "notes.txt"  # is in the folder before the block, and belongs to somebody else
+TIMES, DIGITS = ("gradients", "of a second backward"), ", to the last digits"
 
 
-def files_in(folder):
-    paths = sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
-    return [path for path in paths if path != os.path.join(folder, THEIRS)]
+def bytes_in(folder):
+    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file() and path.name != THEIRS)
 
 
 def notes_in(folder):
@@ -234,32 +306,71 @@ def notes_in(folder):
     return path.read_text(encoding="utf-8") if path.is_file() else f"{THEIRS} is gone"
 
 
+class Largest(nn.Module):
+    """Of every two numbers in a row, the larger one: its place is saved, as an integer."""
+
+    def __init__(self, places):
+        super().__init__()
+        self.places = places
+
+    def forward(self, x):
+        larger, places = nn.functional.max_pool1d(x[None], 2, return_indices=True)
+        self.places.append(StorageWeakRef(places.untyped_storage()))
+        return larger[0]
+
+
+class ToDouble(nn.Module):
+    def forward(self, x):
+        return x.double()
+
+
 @check.task(points=2, section="4.5", cases=2, parts=True)
 def spill(given, spill):
-    rows, width = given.integer(100, 150), given.integer(8, 12)
-    dtype = given.choice([torch.float32, torch.float64])
+    rows, width = given.integer(100, 150), 2 * given.integer(4, 6)
     given.seeded()
-    model, passes = nn.Sequential(*chain(given.integer(5, 8), width)).to(dtype), 4
-    x = given.normal(rows, width, dtype=dtype)
-    outputs = []
+    low = [*chain(given.integer(3, 4), width), ToDouble()]
+    outputs, places, passes = [], [], 4
+    high = [*chain(2, width), Largest(places), *chain(given.integer(1, 2), width // 2)]
+    model, x = nn.Sequential(*low, *nn.Sequential(*high).double()), given.normal(rows, width)
     for module in model:
         module.register_forward_hook(lambda m, args, out: outputs.append(StorageWeakRef(out.untyped_storage())))
 
     saved = passes * (1 + sum(isinstance(module, nn.ReLU) for module in model)) * x.nbytes  # at least that
+    parameters = list(model.parameters())
+
+    def loss():
+        return sum(model(x * (1 + i)).square().sum() for i in range(passes))  # so many that addresses are used again
+
+    plain = torch.autograd.grad(loss(), parameters)
+    times = [f"{time}{precisely}" for time in TIMES for precisely in ("", DIGITS)]
+
+    def exact(gradient, wanted):
+        last_bits = 1000 * torch.finfo(wanted.dtype).eps
+        return bool((gradient - wanted).abs().max() <= last_bits * wanted.abs().max())
 
     def step(folder, found, fails):
         outputs.clear()
-        loss = sum(model(x * (1 + i)).square().sum() for i in range(passes))  # so many that addresses are used again
-        written = sum(os.path.getsize(path) for path in files_in(folder))
+        places.clear()
+        total = loss()
+        written = bytes_in(folder)
         found["on disk"] = "all" if written >= saved else "too little" if written else "nothing"
         found["some is in memory"] = not all(ref.expired() for ref in outputs)
+        found["integers are in memory"] = not all(ref.expired() for ref in places)
         if fails:
-            raise ArithmeticError
-        gradients = torch.autograd.grad(loss, list(model.parameters()))
-        found["gradients"] = [gradients[0], [g.norm().item() for g in gradients]]
+            raise fails
+        for time in TIMES:
+            gradients = torch.autograd.grad(total, parameters, retain_graph=True)
+            found[time] = [gradients[0], [g.norm().item() for g in gradients]]
+            found[f"{time}{DIGITS}"] = all(map(exact, gradients, plain))
 
     def block(fails):
-        found = {"raised": "", "on disk": "nothing", "some is in memory": False, "gradients": []}
+        found = {
+            "raised": "nothing" if fails else "",
+            "on disk": "nothing",
+            "some is in memory": False,
+            "integers are in memory": False,
+        }
+        found |= dict.fromkeys(times)
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / THEIRS).write_text(text, encoding="utf-8")
             try:
@@ -267,22 +378,28 @@ def spill(given, spill):
                     step(folder, found, fails)
             except NotImplementedError:
                 raise
-            except Exception as error:
+            except (Exception, KeyboardInterrupt) as error:
                 held = error  # as a notebook does, for its debugger
-                found["raised"] = type(held).__name__ + (f": {held}" if str(held) else "")
-            return found | {"files left": bool(files_in(folder)), THEIRS: notes_in(folder)}
+                said = getattr(held, "strerror", None) or str(held)  # an OSError's message names a folder, too
+                found["raised"] = type(held).__name__ + (f": {said}" if said else "")
+            left = [path.is_dir() for path in Path(folder).rglob("*") if path.name != THEIRS]
+            return found | {"files left": not all(left), "folders left": any(left), THEIRS: notes_in(folder)}
 
     text = f"notes {given.integer(1, 10**6)}"
-    done, failed = block(fails=False), block(fails=True)
-    failed["raised"] = failed["raised"] or "nothing"
 
-    def picked(found, *keys):
+    def picked(*keys, fails=None):
+        found = block(fails)
         return {key: found[key] for key in keys}
 
     return {
-        "gradients, from disk": picked(done, "raised", "on disk", "some is in memory", "gradients"),
-        "files left after the block": picked(done, "on disk", "files left", THEIRS),
-        "files left after an error": picked(failed, "raised", "on disk", "files left", THEIRS),
+        "gradients, from disk": lambda: picked(
+            "raised", "on disk", "some is in memory", "integers are in memory", *times
+        ),
+        "files left after the block": lambda: picked("on disk", "files left", "folders left", THEIRS),
+        "files left after an error": lambda: {
+            kind: picked("raised", "on disk", "files left", "folders left", THEIRS, fails=error())
+            for kind, error in {"an error": ArithmeticError, "an interrupt": KeyboardInterrupt}.items()
+        },
     }
 
 

@@ -10,7 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...torch_internals import dispatch_modes, function_modes, newest_saved_tensor_hooks, version_counter
+from ...torch_internals import (
+    dispatch_modes,
+    function_modes,
+    global_forward_hooks,
+    global_forward_pre_hooks,
+    newest_saved_tensor_hooks,
+    version_counter,
+)
 
 _DEEPEST = 4  # lists in lists
 
@@ -60,6 +67,7 @@ def _names(answer: Callable, count: int) -> list[str]:
 def _settings() -> dict[str, Any]:
     return {
         "the active hooks for saved tensors": newest_saved_tensor_hooks(False) is not None,
+        "the hooks that are called for every module": (len(global_forward_hooks), len(global_forward_pre_hooks)),
         "the active modes of torch": (len(function_modes()), len(dispatch_modes())),
         "the default dtype": torch.get_default_dtype(),
         "the grad mode": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),

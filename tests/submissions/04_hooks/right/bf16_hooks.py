@@ -24,3 +24,20 @@ def unpack_bf16(packed):
         return packed[0]
     bits, dtype = packed
     return bits.view(torch.bfloat16).to(dtype)
+
+
+# %% parameters known by their storages, everything else by a table of dtypes
+WIDTH = {torch.float32: "single", torch.float64: "double"}
+
+
+def pack_bf16(t):
+    owner = t
+    while owner._base is not None:
+        owner = owner._base
+    how = WIDTH.get(t.dtype) if not isinstance(owner, nn.Parameter) else None
+    return [t] if how is None else [t.detach().to(torch.bfloat16), how]
+
+
+def unpack_bf16(packed):
+    t, *how = packed
+    return {"single": t.float, "double": t.double}[how[0]]() if how else t

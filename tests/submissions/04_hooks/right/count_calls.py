@@ -19,7 +19,34 @@ def count_calls(model, step):
     handles = [
         module.register_forward_hook(partial(ended, name), always_call=True) for name, module in model.named_modules()
     ]
-    step()
-    for handle in handles:
-        handle.remove()
+    try:
+        step()
+    finally:
+        for handle in handles:
+            handle.remove()
     return {name: (began[name, False], began[name, True]) for name, _ in model.named_modules()}
+
+
+# %% a flag, set where backward begins and ends
+def count_calls(model, step):
+    counts = {name: [0, 0] for name, _ in model.named_modules()}
+    backward, under_way = torch.autograd.backward, []
+
+    def run(*args, **named):
+        under_way.append(1)
+        try:
+            return backward(*args, **named)
+        finally:
+            under_way.pop()
+
+    with __import__("contextlib").ExitStack() as stack:
+        for name, module in model.named_modules():
+
+            def began(module, args, pair=counts[name]):
+                pair[len(under_way) > 0] += 1
+
+            stack.enter_context(module.register_forward_pre_hook(began))
+        torch.autograd.backward = run
+        stack.callback(setattr, torch.autograd, "backward", backward)
+        step()
+    return counts

@@ -38,3 +38,33 @@ def stored_by(model, x):
     for name, storage in kept.values():
         total[name] += storage.nbytes()
     return total
+
+
+# %% one wrapper around every call, a weak table of storages
+def stored_by(model, x):
+    names = {id(module): name for name, module in model.named_modules()}
+    inside, first, call = [], {}, nn.Module.__call__
+
+    def wrapped(module, *args, **named):
+        inside.append(names.get(id(module)))
+        try:
+            return call(module, *args, **named)
+        finally:
+            inside.pop()
+
+    def pack(t):
+        storage = t.untyped_storage()
+        first.setdefault(storage._cdata, (inside[-1], storage))
+        return t
+
+    nn.Module.__call__ = wrapped
+    try:
+        with saved_tensors_hooks(pack, lambda t: t):
+            out = model(x)
+    finally:
+        nn.Module.__call__ = call
+    own = {p.untyped_storage()._cdata for p in model.parameters()}
+    result = dict.fromkeys(names.values(), 0)
+    for key, (name, storage) in first.items():
+        result[name] += 0 if key in own else storage.nbytes()
+    return result

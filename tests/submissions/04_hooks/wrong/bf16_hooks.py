@@ -1,4 +1,5 @@
 # %% another dtype than it had
+# breaks: It has the dtype that the tensor had
 def pack_bf16(t):
     if not t.is_floating_point() or isinstance(t if t._base is None else t._base, nn.Parameter):
         return t
@@ -32,6 +33,7 @@ def unpack_bf16(packed):
 
 
 # %% Integers went through bfloat16
+# breaks: A tensor of any other dtype
 def pack_bf16(t):
     if isinstance(t._base, nn.Parameter) or isinstance(t, nn.Parameter):
         return t, t.dtype
@@ -64,6 +66,7 @@ def unpack_bf16(t):
 
 
 # %% a copy is extra
+# breaks: and neither is a view of one
 def pack_bf16(t):
     return t.to(torch.bfloat16), t.dtype
 
@@ -73,6 +76,7 @@ def unpack_bf16(packed):
 
 
 # %% what comes back, gradients: The shape is lost
+# breaks: It has the shape that the tensor had
 def pack_bf16(t):
     if isinstance(t if t._base is None else t._base, nn.Parameter) or not t.is_floating_point():
         return t, t.dtype
@@ -84,6 +88,7 @@ def unpack_bf16(packed):
 
 
 # %% The tensor itself waits, too
+# breaks: and nothing else
 def pack_bf16(t):
     keep = isinstance(t if t._base is None else t._base, nn.Parameter) or not t.is_floating_point()
     return (t if keep else t.bfloat16()), t
@@ -137,6 +142,7 @@ def unpack_bf16(p):
 
 
 # %% A frozen parameter was packed
+# breaks: whether it trains or is frozen
 def pack_bf16(t):
     b = t if t._base is None else t._base
     if (b.is_leaf and b.requires_grad) or not t.is_floating_point():
@@ -148,6 +154,7 @@ def unpack_bf16(p):
 
 
 # %% as many bytes wait as without hooks
+# breaks: 2 bytes per element are kept
 def pack_bf16(t):
     b = t if t._base is None else t._base
     if isinstance(b, nn.Parameter) or not t.is_floating_point():
@@ -167,3 +174,57 @@ def pack_bf16(t):
 
 def unpack_bf16(packed):
     return packed[0].to(packed[1])
+
+
+# %% holds no tensor that the check can see
+# breaks: a tuple, list or dict that holds tensors and dtypes
+class Packed:
+    def __init__(self, t):
+        alone = isinstance(t if t._base is None else t._base, nn.Parameter) or not t.is_floating_point()
+        self.kept, self.dtype = t if alone else t.bfloat16(), t.dtype
+
+
+def pack_bf16(t):
+    return Packed(t)
+
+
+def unpack_bf16(packed):
+    return packed.kept.to(packed.dtype)
+
+
+# %% other dtypes: Tensors that are not float32 or float64 were copied
+# breaks: is not copied either
+def pack_bf16(t):
+    if isinstance(t if t._base is None else t._base, nn.Parameter):
+        return t, t.dtype
+    return t.to(torch.bfloat16) if t.is_floating_point() else t.detach().clone(), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% other dtypes: Complex tensors went through bfloat16
+# breaks: and comes back unchanged
+def pack_bf16(t):
+    integers = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
+    if isinstance(t if t._base is None else t._base, nn.Parameter) or t.dtype in integers:
+        return t, t.dtype
+    return t.to(torch.bfloat16), t.dtype
+
+
+def unpack_bf16(packed):
+    return packed[0].to(packed[1])
+
+
+# %% what comes back: raised
+# breaks: with any number of dimensions
+def pack_bf16(t):
+    if isinstance(t if t._base is None else t._base, nn.Parameter) or not t.is_floating_point():
+        return t, t.dtype, None
+    return t.bfloat16().flatten(), t.dtype, (len(t), -1)
+
+
+def unpack_bf16(packed):
+    kept, dtype, shape = packed
+    return kept.to(dtype) if shape is None else kept.to(dtype).reshape(shape)

@@ -1,4 +1,5 @@
 # %% Count where calls begin
+# breaks: A call that early stop cuts off
 def count_calls(model, step):
     counts, handles = {}, []
     for name, module in model.named_modules():
@@ -15,6 +16,7 @@ def count_calls(model, step):
 
 
 # %% A second call is not a recomputation
+# breaks: A second call is not always a recomputation
 def count_calls(model, step):
     counts = {name: [0, 0] for name, _ in model.named_modules()}
 
@@ -28,6 +30,7 @@ def count_calls(model, step):
 
 
 # %% All calls were taken for forward ones
+# breaks: counts those that begin while one is
 def count_calls(model, step):
     count = Counter()
     for name, module in model.named_modules():
@@ -37,6 +40,7 @@ def count_calls(model, step):
 
 
 # %% Grad mode does not tell the phase
+# breaks: some of them under `no_grad`
 def count_calls(model, step):
     counts = {name: [0, 0] for name, _ in model.named_modules()}
 
@@ -50,6 +54,7 @@ def count_calls(model, step):
 
 
 # %% missing in the dict
+# breaks: an entry for every module
 def count_calls(model, step):
     count = Counter()
 
@@ -64,6 +69,7 @@ def count_calls(model, step):
 
 
 # %% step ran more than once
+# breaks: `step` runs once
 def count_calls(model, step):
     step()
     counts = {name: [0, 0] for name, _ in model.named_modules()}
@@ -118,6 +124,7 @@ def count_calls(model, step):
 
 
 # %% '1.spare' missing in the dict
+# breaks: A module that is never called
 def count_calls(model, step):
     counts = {}
     def hook(name):
@@ -132,3 +139,65 @@ def count_calls(model, step):
     step()
     for h in hs: h.remove()
     return counts
+
+
+# %% Grad mode does not tell the phase
+def count_calls(model, step):
+    counts, handles = {name: [0, 0] for name, _ in model.named_modules()}, []
+
+    def note(pair):
+        pair[0 if torch.is_grad_enabled() else 1] += 1
+
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, pair=counts[name]: note(pair)))
+    try:
+        step()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return counts
+
+
+# %% a step that fails: Hooks stay on the model when step fails
+# breaks: the hooks that it had before, no more and no fewer
+# breaks: even then nothing is left behind
+def count_calls(model, step):
+    counts, handles = {name: [0, 0] for name, _ in model.named_modules()}, []
+    for name, module in model.named_modules():
+
+        def began(module, args, name=name):
+            counts[name][torch._C._current_graph_task_id() != -1] += 1
+
+        handles.append(module.register_forward_pre_hook(began))
+    step()
+    for handle in handles:
+        handle.remove()
+    return {name: tuple(pair) for name, pair in counts.items()}
+
+
+# %% The error of step was swallowed
+# breaks: An error that is not yours is passed on
+def count_calls(model, step):
+    counts, handles = {name: [0, 0] for name, _ in model.named_modules()}, []
+    for name, module in model.named_modules():
+
+        def began(module, args, name=name):
+            counts[name][torch._C._current_graph_task_id() != -1] += 1
+
+        handles.append(module.register_forward_pre_hook(began))
+    try:
+        step()
+    except Exception as error:
+        print("step failed:", error)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {name: tuple(pair) for name, pair in counts.items()}
+
+
+# %% missing in the dict
+# breaks: A module's name is the one that `model.named_modules()` gives it
+def count_calls(model, step):
+    with ck.watch(model) as w:
+        step()
+    return {row.module or type(model).__name__: (row.forward, row.recompute) for row in w.rows}

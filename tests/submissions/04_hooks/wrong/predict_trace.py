@@ -1,4 +1,5 @@
 # %% early stop leaves it half-way
+# breaks: prints a line each time its forward ends
 def predict_trace(layers, inside, kind):
     if kind == "none":
         return layers, layers
@@ -19,6 +20,7 @@ def predict_trace(layers, inside, kind):
 
 
 # %% The recomputation was forgotten
+# breaks: a layer whose forward ends twice prints two lines
 def predict_trace(layers, inside, kind):
     return layers, layers - inside if kind == "reentrant" else layers
 
@@ -53,3 +55,52 @@ def predict_trace(layers, inside, kind):
 # %% Only the layers of the segment are recomputed
 def predict_trace(layers, inside, kind):
     return {"none": (layers, layers), "reentrant": (2 * layers, layers)}.get(kind, (2 * layers - 1, 2 * layers - 1))
+
+
+# %% Without a checkpoint every layer runs once
+# breaks: (no checkpoint)
+def predict_trace(layers, inside, kind):
+    if kind == "nonreentrant":
+        return layers + inside - 1, layers + inside - 1
+    return layers + inside, layers
+
+
+# %% `layers` counts all layers of the chain
+# breaks: those in the segment included
+def predict_trace(layers, inside, kind):
+    layers += inside
+    if kind == "none":
+        return layers, layers
+    if kind == "reentrant":
+        return layers + inside, layers
+    return layers + inside - 1, layers + inside - 1
+
+
+# %% A segment of one layer is a segment like any other
+# breaks: The segment has 1 layer or more
+def predict_trace(layers, inside, kind):
+    lines = {"none": layers, "reentrant": layers + inside, "nonreentrant": layers + inside - 1}[kind]
+    if inside == 1:
+        lines = layers  # nothing to recompute, surely
+    return lines, layers if kind == "reentrant" else lines
+
+
+# %% The segment may be the whole chain
+# breaks: It may be the whole chain
+def predict_trace(layers, inside, kind):
+    if kind == "none":
+        return layers, layers
+    if kind == "reentrant":
+        return layers + inside, layers
+    cut = 1 if inside < layers else 0
+    return layers + inside - cut, layers + inside - cut
+
+
+# %% reentrant: 1 of 6 values differ
+def predict_trace(layers, inside, kind):
+    """An output that nobody inside the chain needs is taken for one without a gradient."""
+    if kind == "none":
+        return layers, layers
+    if kind == "reentrant":
+        return layers + inside, layers if layers > inside else 0
+    return layers + inside - 1, layers + inside - 1

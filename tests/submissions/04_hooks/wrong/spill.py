@@ -1,4 +1,5 @@
 # %% who keeps the error keeps the graph
+# breaks: even while somebody keeps the error
 class File:
     def __init__(self, t, path):
         self.path = path
@@ -54,6 +55,7 @@ def spill(folder):
 
 
 # %% Nothing is written to the folder
+# breaks: wait in files in `folder`
 @contextmanager
 def spill(folder):
     with torch.autograd.graph.save_on_cpu():
@@ -79,6 +81,7 @@ def spill(folder):
 
 
 # %% in memory, too
+# breaks: They do not wait in memory
 @contextmanager
 def spill(folder):
     files = {}
@@ -121,6 +124,7 @@ def spill(folder):
 
 
 # %% Delete the files that you wrote, and no others
+# breaks: Delete only what is yours
 @contextmanager
 def spill(folder):
     number = itertools.count()
@@ -245,3 +249,182 @@ def spill(folder):
             yield
 
     return elsewhere()
+
+
+# %% Integers stay in memory
+# breaks: whatever their dtype is
+@contextmanager
+def spill(folder):
+    number, paths = itertools.count(), []
+
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter) or not t.is_floating_point():
+            return t
+        path = Path(folder, f"{next(number)}.pt")
+        paths.append(path)
+        torch.save(t, path)
+        return path
+
+    def unpack(packed):
+        return torch.load(packed) if isinstance(packed, Path) else packed
+
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+# %% gradients, from disk: The gradients are not exact
+# breaks: to the last digits
+@contextmanager
+def spill(folder):
+    number, paths, dtypes = itertools.count(), [], {}
+
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter):
+            return t
+        path = Path(folder, f"{next(number)}.pt")
+        paths.append(path)
+        torch.save(t.float() if t.is_floating_point() else t, path)
+        dtypes[path] = t.dtype
+        return path
+
+    def unpack(packed):
+        return torch.load(packed).to(dtypes[packed]) if isinstance(packed, Path) else packed
+
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+# %% gradients, from disk: The gradients are not exact
+@contextmanager
+def spill(folder):
+    number, paths = itertools.count(), []
+
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter):
+            return t
+        path = Path(folder, f"{next(number)}.pt")
+        paths.append(path)
+        torch.save((t.bfloat16() if t.is_floating_point() else t, t.dtype), path)
+        return path
+
+    def unpack(packed):
+        return torch.load(packed)[0].to(torch.load(packed)[1]) if isinstance(packed, Path) else packed
+
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+# %% gradients, from disk: A tensor's file is gone when it is needed again
+# breaks: A tensor may be needed again
+@contextmanager
+def spill(folder):
+    number, paths = itertools.count(), []
+
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter):
+            return t
+        path = Path(folder, f"{next(number)}.pt")
+        paths.append(path)
+        torch.save(t, path)
+        return path
+
+    def unpack(packed):
+        if not isinstance(packed, Path):
+            return packed
+        t = torch.load(packed)
+        packed.unlink()
+        return t
+
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+
+# %% but a folder of yours is
+# breaks: no file and no subfolder
+@contextmanager
+def spill(folder):
+    own, number = Path(folder, "spilled"), itertools.count()
+    own.mkdir()
+
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter):
+            return t
+        path = own / f"{next(number)}.pt"
+        torch.save(t, path)
+        return path
+
+    try:
+        with saved_tensors_hooks(pack, lambda packed: torch.load(packed) if isinstance(packed, Path) else packed):
+            yield
+    finally:
+        for path in own.iterdir():
+            path.unlink()
+
+
+# %% files left after an error: After an interrupt the files stay
+# breaks: if the block fails or is stopped
+@contextmanager
+def spill(folder):
+    number, paths = itertools.count(), []
+
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter):
+            return t
+        path = Path(folder, f"{next(number)}.pt")
+        paths.append(path)
+        torch.save(t, path)
+        return path
+
+    def unpack(packed):
+        return torch.load(packed) if isinstance(packed, Path) else packed
+
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield
+    except Exception:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        raise
+    for path in paths:
+        path.unlink()
+
+
+# %% had changed
+# breaks: no hook of yours is active any more
+@contextmanager
+def spill(folder):
+    number, paths = itertools.count(), []
+
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter):
+            return t
+        path = Path(folder, f"{next(number)}.pt")
+        paths.append(path)
+        torch.save(t, path)
+        return path
+
+    def unpack(packed):
+        return torch.load(packed) if isinstance(packed, Path) else packed
+
+    saved_tensors_hooks(pack, unpack).__enter__()
+    try:
+        yield
+    finally:
+        for path in paths:
+            path.unlink()

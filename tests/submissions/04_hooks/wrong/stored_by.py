@@ -31,6 +31,7 @@ def stored_by(model, x):
 
 
 # %% Parameters were counted
+# breaks: and neither do views of them
 def stored_by(model, x):
     running, seen, nbytes = [], set(), Counter()
 
@@ -91,6 +92,7 @@ def stored_by(model, x):
 
 
 # %% Tensors that a checkpoint drops
+# breaks: A tensor that a checkpoint drops
 def stored_by(model, x):
     seen, nbytes, stack, held = {p.untyped_storage().data_ptr() for p in model.parameters()}, Counter(), [], []
 
@@ -128,6 +130,7 @@ def stored_by(model, x):
 
 
 # %% The model ran more than once
+# breaks: `model(x)` runs once
 def stored_by(model, x):
     model(x)
     running, seen, nbytes = [], set(), Counter()
@@ -152,6 +155,7 @@ def stored_by(model, x):
 
 
 # %% A backward ran
+# breaks: there is no backward pass
 def stored_by(model, x):
     with ck.watch(model) as w:
         model(x).sum().backward()
@@ -160,6 +164,7 @@ def stored_by(model, x):
 
 
 # %% x was made to require a gradient
+# breaks: with `x` as it is
 def stored_by(model, x):
     x = x.clone().requires_grad_()
     running, seen, nbytes = [], set(), Counter()
@@ -208,6 +213,7 @@ def stored_by(model, x):
 
 
 # %% The bytes of a view were counted
+# breaks: A storage counts whole
 def stored_by(model, x):
     running, seen, nbytes = [], set(), Counter()
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -253,6 +259,7 @@ def stored_by(model, x):
 
 
 # %% A storage that two ops save was counted twice
+# breaks: a storage counts once
 def stored_by(model, x):
     running, seen, nbytes = [], set(), Counter()
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -275,6 +282,7 @@ def stored_by(model, x):
 
 
 # %% Bytes went to every module that was running
+# breaks: the innermost module that is running
 def stored_by(model, x):
     running, seen, nbytes = [], set(), Counter()
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -299,6 +307,7 @@ def stored_by(model, x):
 
 
 # %% The storage of x was left out
+# breaks: The storage of `x` counts
 def stored_by(model, x):
     running, seen, nbytes = [], set(), Counter()
     own = {p.untyped_storage().data_ptr() for p in (*model.parameters(), x)}
@@ -322,6 +331,7 @@ def stored_by(model, x):
 
 
 # %% went to whoever saved it last
+# breaks: for the module that saved it first
 def stored_by(model, x):
     running, savers, nbytes = [], {}, Counter()
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -344,6 +354,7 @@ def stored_by(model, x):
 
 
 # %% add them up
+# breaks: has the sum of their bytes
 def stored_by(model, x):
     running, seen, nbytes, handles = [], set(), {}, []
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -365,6 +376,7 @@ def stored_by(model, x):
 
 
 # %% Only modules without submodules have hooks
+# breaks: has bytes of its own
 def stored_by(model, x):
     running, seen, nbytes, handles = [], set(), Counter(), []
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -384,4 +396,113 @@ def stored_by(model, x):
     with saved_tensors_hooks(pack, lambda t: t):
         y = model(x)
     for h in handles: h.remove()
+    return nbytes
+
+
+# %% elements instead of bytes
+# breaks: Sizes are in bytes
+def stored_by(model, x):
+    running, seen, nbytes, handles = [], set(), Counter(), []
+    own = {t.untyped_storage().data_ptr() for t in (model.parameters())}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes() // t.element_size()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: running.append(name)))
+        handles.append(module.register_forward_hook(ended))
+    try:
+        with saved_tensors_hooks(pack, lambda t: t):
+            result = model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return nbytes
+
+
+# %% a forward that fails: Hooks stay on the model when its forward fails
+def stored_by(model, x):
+    running, seen, nbytes, handles = [], set(), Counter(), []
+    own = {t.untyped_storage().data_ptr() for t in (model.parameters())}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: running.append(name)))
+        handles.append(module.register_forward_hook(ended))
+    with saved_tensors_hooks(pack, lambda t: t):
+        result = model(x)
+    for handle in handles:
+        handle.remove()
+    return nbytes
+
+
+# %% a forward that fails: The model's error was swallowed
+def stored_by(model, x):
+    running, seen, nbytes, handles = [], set(), Counter(), []
+    own = {t.untyped_storage().data_ptr() for t in (model.parameters())}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: running.append(name)))
+        handles.append(module.register_forward_hook(ended))
+    try:
+        with saved_tensors_hooks(pack, lambda t: t):
+            result = model(x)
+    except RuntimeError as error:
+        print(error)
+    for handle in handles:
+        handle.remove()
+    return nbytes
+
+
+# %% plus and frozen: Parameters were counted
+# breaks: whether they train or are frozen
+def stored_by(model, x):
+    running, seen, nbytes, handles = [], set(), Counter(), []
+    own = {t.untyped_storage().data_ptr() for t in (p for p in model.parameters() if p.requires_grad)}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in own | seen:
+            seen.add(storage.data_ptr())
+            nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: running.append(name)))
+        handles.append(module.register_forward_hook(ended))
+    try:
+        with saved_tensors_hooks(pack, lambda t: t):
+            result = model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
     return nbytes
