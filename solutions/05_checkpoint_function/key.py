@@ -23,8 +23,8 @@ class NoFunction:
 NO_CHECKPOINT = "Nothing is checkpointed: the segment runs as always, and autograd keeps all that it saves."
 TORCHS = "That is PyTorch's checkpoint. Here the Function is to be yours: derive it from torch.autograd.Function."
 ON_CTX = (
-    "Tensors hang on ctx by hand, where nobody sees them: no check for changes in place, no hooks, no checkpoint "
-    "around this one. ctx.save_for_backward is the place for tensors."
+    "Tensors were stored on ctx as attributes, where nobody sees them: no check for changes in place, no hooks, no "
+    "checkpoint around this one. ctx.save_for_backward is the place for tensors."
 )
 RAN_ONCE = "The segment ran once: its graph was kept for backward. Run it without a graph, and again in backward."
 WITHOUT_GRAPH = (
@@ -43,6 +43,11 @@ ATTACHED = (
     "is added once more."
 )
 ONCE = "The segment runs more than once in backward: run it once, and ask for all gradients together."
+TWO_FORWARDS = "The segment runs more than once in forward: run it once, and return what this run gives."
+ON_CLASS = (
+    "What backward needs was stored on the class, or elsewhere outside ctx, where the next call of apply overwrites "
+    "it. Each call has a ctx of its own: store it there."
+)
 for task in (check.weights, check.masks, check.arguments, check.nested, check.pitfalls):
     task.tolerate(rtol=1e-4, atol=1e-5)
 
@@ -56,6 +61,27 @@ def told_to_all(task, call):
         task.mistake(TORCHS)(
             NoFunction(lambda fn, *args, how=reentrant: checkpoint(partial(call, fn), *args, use_reentrant=how))
         )
+
+
+def told_of_both(task, call, forward, backward):
+    """Mistakes that can be made in every Function, made in a right one."""
+
+    def runs_twice(ctx, fn, *args):
+        call(fn, *args)
+        return forward(ctx, fn, *args)
+
+    def remembers(ctx, fn, *args):
+        y = forward(ctx, fn, *args)
+        of_the_class.update(vars(ctx))
+        return y
+
+    def recalls(ctx, *dys):
+        vars(ctx).update(of_the_class)
+        return backward(ctx, *dys)
+
+    of_the_class = {}
+    task.mistake(TWO_FORWARDS)(function(runs_twice, backward))
+    task.mistake(ON_CLASS)(function(remembers, recalls))
 
 
 # ---- Task 1: weights ----
@@ -81,6 +107,9 @@ def again(ctx):
 def returns(ctx, dy):
     x, weights, y = again(ctx)
     return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+told_of_both(check.weights, lambda fn, x, *weights: fn(x), keeps_x, returns)
 
 
 def weights_mistake(message, forward=keeps_x):
@@ -308,6 +337,9 @@ def restores(ctx, dy, x=None):
     return found
 
 
+told_of_both(check.masks, lambda fn, x, generator: fn(x, generator), keeps_state, restores)
+
+
 def masks_mistake(message, forward=keeps_state):
     return lambda backward: check.masks.mistake(message)(function(forward, backward))
 
@@ -432,7 +464,7 @@ def saves_state(ctx, fn, x, generator):
 
 
 masks_mistake(
-    "The generator's state was saved as a tensor of the graph: it was not given to apply, and hangs on ctx.",
+    "The generator's state was saved as a tensor of the graph, but it was not given to apply: store it on ctx.",
     saves_state,
 )(restores)
 
@@ -533,8 +565,38 @@ def right(ctx, *dys):
     return grads(values)
 
 
+told_of_both(check.arguments, lambda fn, names, *values: fn(**dict(zip(names, values, strict=True))), keeps_all, right)
+
+
 def arguments_mistake(message, forward=keeps_all):
     return lambda backward: check.arguments.mistake(message)(function(forward, backward))
+
+
+@arguments_mistake(
+    "None is a value like any other, and a tensor was put in its place: remember where the tensors were, not what is "
+    "left in their places."
+)
+def none_for_tensors(ctx, *dys):
+    tensors = iter(ctx.saved_tensors)
+    values = [ctx.rest.get(i) for i in range(len(ctx.names))]
+    values = [next(tensors) if value is None else value for value in values]
+    with torch.enable_grad():
+        ctx.fn(**dict(zip(ctx.names, values, strict=True)))
+
+
+@arguments_mistake(
+    "One copy was made for a tensor that is given under two names, and its gradient was returned for both, so it is "
+    "added twice. Make a copy for each argument."
+)
+def one_copy_for_both(ctx, *dys):
+    own, values = {}, list(ctx.saved_tensors)
+    for tensor in values:
+        own.setdefault(tensor.data_ptr(), tensor.detach().requires_grad_(tensor.requires_grad))
+    values = [own[tensor.data_ptr()] for tensor in values]
+    for i, value in ctx.rest.items():
+        values.insert(i, value)
+    inner_backward(run_again(ctx, values), dys)
+    return grads(values)
 
 
 def all_on_ctx(ctx, fn, names, *values):
@@ -550,7 +612,7 @@ def all_from_ctx(ctx, *dys):
 
 
 def saving(saved):
-    """Tensors that are not `saved` hang on ctx, beside numbers and text."""
+    """Tensors that are not `saved` are stored on ctx, beside numbers and text."""
 
     def forward(ctx, fn, names, *values):
         ctx.fn, ctx.names = fn, names

@@ -34,6 +34,20 @@ class Counted(nn.Module):
         return self.inner(*args, **named)
 
 
+def counted(fn):
+    """The same, and how often it was called. A module stays a module, and a function a function."""
+    if isinstance(fn, nn.Module):
+        return Counted(fn)
+
+    @wraps(fn)
+    def run(*args, **named):
+        run.calls += 1
+        return fn(*args, **named)
+
+    run.calls = 0
+    return run
+
+
 def kept_nbytes(run, parameters=()):
     """What autograd keeps after `run()`, each storage once, parameters left out; and what `run` returned."""
     storages = {}
@@ -103,20 +117,21 @@ def once(node):
     def count(dys):
         runs.append(1)
         if len(runs) > 1:
-            raise RuntimeError("backward calls itself: what forward returned hangs on ctx, and its graph is this node")
+            raise RuntimeError("backward calls itself: what forward returned is on ctx, and its graph is this node")
 
     if node is not None:
         node.register_prehook(count)
 
 
 @told(
-    "runs",
+    "runs in forward",
+    "runs in backward",
     "node",
     "kept bytes",
     "outputs",
     "tensors with a .grad",
     "gradients",
-    "drawn next",
+    "number drawn after the step",
     "arguments that require a gradient",
 )
 @own.only()
@@ -129,7 +144,7 @@ def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
     modules = [m for m in (before, fn, behind) if isinstance(m, nn.Module)]
     weights = [p for module in modules for p in module.parameters()]
     inputs = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad and not isinstance(a, nn.Parameter)]
-    segment, args = Counted(fn), [before(a) if layers and i == 0 else a for i, a in enumerate(args)]
+    segment, args = counted(fn), [before(a) if layers and i == 0 else a for i, a in enumerate(args)]
     generator = generator or torch.default_generator
 
     def begin():
@@ -141,6 +156,8 @@ def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
     segment.calls = 0  # hooks see tensors of their own: gradients come from a second call, without them
     begin()
     ys = Function.apply(segment, *args)
+    in_forward, segment.calls = segment.calls, 0
+    Function.apply(counted(fn), *args)  # another call, before the backward of this one
     ys = (ys,) if isinstance(ys, torch.Tensor) else ys
     made_by = node(Function, ys[0], args)
     once(ys[0].grad_fn)
@@ -154,6 +171,7 @@ def asked(seed, Function, fn, args, generator=None, layers=None, by_grad=False):
         torch.autograd.backward(ends, dys)
         gradients = [t.grad for t in wanted]
     return (
+        in_forward,
         segment.calls,
         made_by,
         kept,
@@ -177,14 +195,19 @@ def seed_of(given):
 
 @check.task(points=1.5, section="5.2 and 5.5", names="Weights", parts=True)
 def weights(given, Weights):
-    n, d = given.integer(2, 4), given.integer(2, 4)
+    n, d = given.integer(1, 4), given.integer(2, 4)
     dtype = given.choice([torch.float32, torch.float64])
     x = given.normal(n, d, dtype=dtype)
     alone, before, amid, behind = (two_layers(given, d, dtype) for _ in range(4))
     leaf, turned = x.clone().requires_grad_(), reversed(list(amid.parameters()))
+
+    def waves(x):
+        return x.sin() * x
+
     return {
         "data, by autograd.grad": asked(seed_of(given), Weights, alone, [x, *alone.parameters()], by_grad=True),
         "between layers": asked(seed_of(given), Weights, amid, [leaf, *turned], layers=(before, behind)),
+        "a function without weights": asked(seed_of(given), Weights, waves, [x.clone().requires_grad_()]),
     }
 
 
@@ -228,11 +251,11 @@ def arguments(given, Arguments):
     def need(t):
         return t.clone().requires_grad_()
 
-    def two(*, a, b):
-        return (a * b.exp()).sin()
+    def two(*, a, b, c):
+        return (a * b.exp()).sin() * c
 
-    def numbers(*, scale, a, how, b, power):
-        return (a**power * getattr(torch, how)(b)) / scale
+    def numbers(*, scale, a, how, b, power, bias):
+        return (a**power * getattr(torch, how)(b)) / scale + (0 if bias is None else bias)
 
     def masked(*, constant, mask, a):
         return (a * constant).exp().masked_fill(mask, 0.0)
@@ -243,9 +266,11 @@ def arguments(given, Arguments):
     def by_name(fn, **named):
         return asked(seed_of(given), Arguments, fn, [tuple(named), *named.values()])
 
+    twice = need(a)
+    named = {"power": power, "a": need(a), "how": "cos", "bias": None, "b": need(b), "scale": scale}
     return {
-        "two tensors": by_name(two, b=need(b), a=need(a)),
-        "numbers and text between tensors": by_name(numbers, power=power, a=need(a), how="cos", b=need(b), scale=scale),
+        "tensors, one of them twice": by_name(two, b=need(b), a=twice, c=twice),
+        "numbers, text and None between tensors": by_name(numbers, **named),
         "a mask and a constant": by_name(masked, a=need(a), mask=mask, constant=c),
         "several outputs, an index and a constant": by_name(outputs, a=need(b), b=need(c)),
     }
@@ -278,7 +303,7 @@ def predicted(seed, predict_runs, m):
 def nested(given, nested, predict_runs):
     n, m, seed = 2 ** given.integer(3, 4), 2 ** given.integer(1, 4), seed_of(given)
     return {
-        "measured": nested and chain(seed, given, nested, n),
+        "measured": nested and {"two blocks": chain(seed, given, nested, 2), "more": chain(seed, given, nested, n)},
         "predicted": predict_runs and predicted(seed, predict_runs, m),
     }
 

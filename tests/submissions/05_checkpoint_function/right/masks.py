@@ -37,3 +37,22 @@ class Masks(torch.autograd.Function):
         finally:
             ctx.generator.set_state(found)
         return None, leaf.grad, None
+
+
+# %% a generator of its own for the second run, made from the state
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        ctx.begin = {"state": generator.get_state(), "device": generator.device}
+        ctx.fn = fn
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        second = torch.Generator(ctx.begin["device"])
+        second.set_state(ctx.begin["state"])
+        with torch.enable_grad():
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            ctx.fn(x, second).backward(gradient=dy)
+        return (None, x.grad) + (None,)

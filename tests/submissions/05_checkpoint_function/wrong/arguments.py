@@ -41,6 +41,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% Only the first output's gradient
+# breaks: from all outputs together
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -62,6 +63,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% in another order than they had
+# breaks: in the same order
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -83,6 +85,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% a mask of booleans cannot
+# breaks: Others do not, such as a mask of booleans
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -105,6 +108,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% Only the first tensor has its gradient
+# breaks: Every tensor that required a gradient gets its own
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -198,6 +202,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% A single output is no tuple
+# breaks: `fn` returns a tensor or a tuple of tensors
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -240,6 +245,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% fn takes keywords only
+# breaks: `fn` takes keywords only
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -284,6 +290,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% runs more than once in backward
+# breaks: once more in the backward pass
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -329,6 +336,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% that it is floating-point does not tell
+# breaks: such as an index or a constant
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -350,7 +358,7 @@ class Arguments(torch.autograd.Function):
         return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
 
 
-# %% a mask and a constant: Tensors hang on ctx by hand
+# %% a mask and a constant: Tensors were stored on ctx as attributes
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -372,7 +380,7 @@ class Arguments(torch.autograd.Function):
         return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
 
 
-# %% a mask and a constant: Tensors hang on ctx by hand
+# %% a mask and a constant: Tensors were stored on ctx as attributes
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -383,6 +391,77 @@ class Arguments(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *dys):
+        values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% None is a value like any other
+# breaks: or anything else, such as a number, a text or `None`
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = [None if isinstance(v, Tensor) else v for v in values]
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        tensors = iter([t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors])
+        values = [next(tensors) if v is None else v for v in ctx.rest]
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% One copy was made for a tensor that is given under two names
+# breaks: The same tensor may come under two names
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        copies = {t.data_ptr(): t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors}
+        values = [copies[t.data_ptr()] for t in ctx.saved_tensors]
+        for i, value in ctx.rest.items():
+            values.insert(i, value)
+        with torch.enable_grad():
+            ys = ctx.fn(**dict(zip(ctx.names, values)))
+        ys = (ys,) if isinstance(ys, Tensor) else ys
+        pairs = [(y, dy) for y, dy in zip(ys, dys) if y.requires_grad]
+        torch.autograd.backward(*zip(*pairs))
+        return None, None, *(v.grad if isinstance(v, Tensor) else None for v in values)
+
+
+# %% number drawn after the step
+# breaks: random generators go on as they would after a plain run
+class Arguments(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, names, *values):
+        torch.manual_seed(0)  # so that both runs are equal
+        ctx.fn, ctx.names = fn, names
+        ctx.rest = {i: v for i, v in enumerate(values) if not isinstance(v, Tensor)}
+        ctx.save_for_backward(*(v for v in values if isinstance(v, Tensor)))
+        return fn(**dict(zip(names, values)))
+
+    @staticmethod
+    def backward(ctx, *dys):
+        torch.manual_seed(0)
         values = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
         for i, value in ctx.rest.items():
             values.insert(i, value)

@@ -1,4 +1,5 @@
 # %% They come from `generator`
+# breaks: and from no other
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):
@@ -36,6 +37,7 @@ class Masks(Arguments):
 
 
 # %% drew other random numbers
+# breaks: draws the same numbers again
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -53,6 +55,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% Put back the state that was there
+# breaks: what it would draw after a plain run
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -90,6 +93,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% Seeding makes both runs equal
+# breaks: Your Function seeds nothing
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -130,6 +134,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% the weights have no gradient
+# breaks: their gradients are in their `.grad`
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -183,6 +188,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% The seed leads to the beginning
+# breaks: its seed does not tell where it is now
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -225,6 +231,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% saved as a tensor of the graph
+# breaks: a generator's state
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -308,6 +315,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% The copy is not detached
+# breaks: It gets its gradient from what `backward` returns
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -343,3 +351,44 @@ class Masks(torch.autograd.Function):
         with torch.enable_grad():
             y = ctx.fn(x, ctx.generator)
         return None, *torch.autograd.grad(y, x, dy), None
+
+
+# %% runs more than once in forward
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        fn(x, generator)
+        ctx.fn, ctx.generator, ctx.state = fn, generator, generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = ctx.generator.get_state()
+        ctx.generator.set_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.fn(x, ctx.generator)
+        ctx.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None
+
+
+# %% the next call of apply overwrites it
+class Masks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, generator):
+        Masks.fn, Masks.generator, Masks.state = fn, generator, generator.get_state()
+        ctx.save_for_backward(x)
+        return fn(x, generator)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = Masks.generator.get_state()
+        Masks.generator.set_state(Masks.state)
+        with torch.enable_grad():
+            y = Masks.fn(x, Masks.generator)
+        Masks.generator.set_state(now)
+        torch.autograd.backward(y, dy)
+        return None, x.grad, None

@@ -10,6 +10,7 @@ def predict_runs(n):
 
 
 # %% inside each half, do the same again
+# breaks: Inside each half, the same is done again
 def nested(checkpoint, blocks, x):
     half = len(blocks) // 2
     x = checkpoint(nn.Sequential(*blocks[:half]), x)
@@ -30,6 +31,7 @@ def predict_runs(n):
 
 
 # %% A single block is called, not checkpointed
+# breaks: A single block is called
 def nested(checkpoint, blocks, x):
     if len(blocks) == 1:
         return checkpoint(blocks[0], x)
@@ -56,6 +58,7 @@ def predict_runs(n):
 
 
 # %% The forward pass is a run, too
+# breaks: The first run, in the forward pass, counts
 import math
 
 
@@ -89,6 +92,7 @@ def nested(checkpoint, blocks, x):
 
 
 # %% The halves are swapped
+# breaks: `blocks[0]` runs first
 def nested(checkpoint, blocks, x):
     if len(blocks) == 1:
         return blocks[0](x)
@@ -115,6 +119,7 @@ def predict_runs(n):
 
 
 # %% One checkpoint holds both halves
+# breaks: Each half is a checkpoint of its own
 def nested(checkpoint, blocks, x):
     if len(blocks) == 1:
         return blocks[0](x)
@@ -127,6 +132,7 @@ def predict_runs(n):
 
 
 # %% another checkpoint than the one
+# breaks: Use this one and no other
 from torch.utils import checkpoint as cp
 
 
@@ -182,6 +188,7 @@ def predict_runs(n):
 
 
 # %% Splitting stops too early
+# breaks: until a half is a single block
 def nested(checkpoint, blocks, x):
     def run(blocks, x):
         for block in blocks:

@@ -1,9 +1,11 @@
 # %% Nothing is trained
+# breaks: its weights get their gradients although `x` requires none
 def fixed_a(model, x):
     return snippet_a(model, x)
 
 
 # %% no longer checkpoints
+# breaks: whatever ran twice in the snippet
 def fixed_a(model, x):
     return model(x)
 
@@ -25,6 +27,7 @@ def fixed_b(model, x):
 
 
 # %% Dropout is switched off
+# breaks: it trains with dropout as it would without a checkpoint
 def fixed_b(model, x):
     model.eval()
     return checkpoint(model, x, use_reentrant=False)
@@ -45,6 +48,7 @@ fixed_d = snippet_d
 
 
 # %% counted after it was used
+# breaks: up by one before it uses the number
 def fixed_d(model, x):
     y = checkpoint(model.scaled, x, model.steps, use_reentrant=False)
     model.steps += 1
@@ -57,6 +61,7 @@ def fixed_d(model, x):
 
 
 # %% 5 is another pitfall
+# breaks: `found` holds the pitfall's number
 found = {"a": 1, "b": 2, "c": 5, "d": 3}
 
 
@@ -65,6 +70,7 @@ found = {"a": 1, "b": 3, "c": 4, "d": 3}
 
 
 # %% The number is read when backward comes
+# breaks: if a second call comes before the first one's backward pass
 def fixed_d(model, x):
     model.steps += 1
     return checkpoint(lambda x: model.scaled(x, model.steps), x, use_reentrant=False)
@@ -75,12 +81,14 @@ found = {"a": 1, "b": 2, "c": 6, "d": 3}
 
 
 # %% still runs twice
+# breaks: learns its statistics once for each batch
 def fixed_c(model, x):
     model.norm.momentum = 1 - (1 - 0.1) ** 0.5
     return snippet_c(model, x)
 
 
 # %% first is checkpointed, last is not
+# breaks: `first` and `last` are each checkpointed
 def fixed_c(model, x):
     return model.last(model.norm(checkpoint(model.first, x, use_reentrant=False)))
 

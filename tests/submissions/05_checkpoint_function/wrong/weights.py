@@ -35,6 +35,7 @@ class Weights(Twelve):
 
 
 # %% nothing is returned for the weights
+# breaks: get their gradients from what your `backward` returns
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -53,6 +54,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% is added once more
+# breaks: adds nothing to any `.grad` itself
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -71,6 +73,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% x requires no gradient here: it is data
+# breaks: or be data that requires none
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -94,6 +97,7 @@ class Weights:
 
 
 # %% That is PyTorch's checkpoint
+# breaks: Do not call `torch.utils.checkpoint`
 class Weights(torch.autograd.Function):
     @staticmethod
     def apply(fn, x, *weights):
@@ -123,6 +127,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% ctx.save_for_backward is the place
+# breaks: saved with `ctx.save_for_backward`
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -138,6 +143,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% dy was forgotten
+# breaks: whatever gradient arrives at the output
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -205,6 +211,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% x itself was made to require a gradient
+# breaks: a tensor that did not require a gradient still does not
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -222,6 +229,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% fn.parameters() may have another
+# breaks: A function has no `parameters()`
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -302,3 +310,115 @@ class Weights(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         return None, *torch.autograd.grad(ctx.y, (ctx.x, *ctx.weights), dy)
+
+
+# %% runs more than once in forward
+# breaks: `fn` runs once in the forward pass
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn, ctx.shape = fn, fn(x).shape
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+# %% More is kept than was given to apply
+# breaks: It keeps no other tensor, such as the output
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn, y = fn, fn(x)
+        ctx.save_for_backward(x, y, *weights)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, _, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+# %% the next call of apply overwrites it
+# breaks: Each call of `apply` has a `ctx` of its own
+class Weights(torch.autograd.Function):
+    fn = None
+
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        Weights.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = Weights.fn(x)
+        return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+# %% a function without weights: error: IndexError: tuple index out of range
+# breaks: There may be none
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x.to(weights[0].dtype), *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+# %% a function without weights: error: AttributeError
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        fn.zero_grad()
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        return None, *torch.autograd.grad(y, (x, *weights), dy)
+
+
+# %% The segment runs more than once in backward
+class Weights(torch.autograd.Function):
+    """The gradients of x and of the weights are asked for one after the other, each from a run of its own."""
+
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            (dx,) = torch.autograd.grad(ctx.fn(x), x, dy)
+            others = torch.autograd.grad(ctx.fn(x), weights, dy) if weights else ()
+        return None, dx, *others
