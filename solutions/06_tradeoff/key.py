@@ -738,7 +738,15 @@ told = check.revolve.mistake
 
 @told("All is saved from the start: that is plain autograd. At most slots + 2 activations may be alive.")
 def revolve_keeps_all(n, slots):
-    return save(0, n)
+    return save(0, n) if n > slots else None
+
+
+@told(
+    "Where there are as many slots as stages, everything was saved at once. A slot holds the input of a stage, and a "
+    "stage saves everything only if it is reversed immediately afterwards."
+)
+def keeps_all_if_there_is_room(n, slots):
+    return save(0, n) if n <= slots else reverse(0, n, slots)
 
 
 @told("Only one slot is in use: every stage is reached from the chain's input. Place checkpoints on the way.")

@@ -14,3 +14,14 @@ def best_k(n, checkpoint, stage):
     candidates = [(-(-n // m) * checkpoint + m * stage, -(-n // m)) for m in range(1, n + 1)]
     peak, k = min(candidates)
     return k, peak
+
+
+# %% NumPy, all k at once
+import numpy as np
+
+
+def best_k(n, checkpoint, stage):
+    k = np.arange(1, n + 1)
+    peaks = k * checkpoint + np.ceil(n / k) * stage
+    at = peaks.argmin()
+    return np.array([k[at], peaks[at]]).tolist()

@@ -61,3 +61,19 @@ def chen(n, k):
             out.append(("restore", p[0]))
         out += [("save all", i) for i in p] + [("backward", i) for i in p[::-1]]
     return out
+
+
+# %% from a list of lengths, with an iterator of stages
+def chen(n, k):
+    lengths = [n // k + 1] * (n % k) + [n // k] * (k - n % k)
+    stages, chunks = iter(range(n)), []
+    for length in lengths:
+        chunks.append([next(stages) for _ in range(length)])
+    out = []
+    for lo, *rest in chunks[:-1]:
+        out += [("save input", lo)] + [("forward", i) for i in rest]
+    for number in range(k - 1, -1, -1):
+        chunk = chunks[number]
+        out += [("restore", chunk[0])][: k - 1 - number] + [("save all", i) for i in chunk]
+        out += [("backward", i) for i in chunk[::-1]]
+    return out

@@ -23,3 +23,17 @@ def periodic_cost(n, k, save_chunk):
     m = n // k
     again = (k - 1) * m if save_chunk else sum(sum(range(1, m + 1)) for _ in range(k)) - m
     return dict(forwards=n + again, peak=k + (m if save_chunk else 2))
+
+
+# %% counted stage by stage, in a defaultdict
+from collections import defaultdict
+
+
+def periodic_cost(n, k, save_chunk):
+    m, cost = n // k, defaultdict(int)
+    for stage in range(n):
+        first = stage < n - m
+        own = 1 if save_chunk else m - stage % m
+        cost["forwards"] += first + own
+    cost["peak"] = len(range(0, n, m)) + max(2, m * bool(save_chunk))
+    return cost

@@ -84,3 +84,30 @@ def revolve(n, slots):
         ]
 
     return ck.Schedule(n, reverse(0, n, slots))
+
+
+# %% a stack in place of recursion, a table from the bottom up
+def revolve(n, slots):
+    t = {(l, 1): l * (l - 1) // 2 for l in range(1, n + 1)}
+    cut = {(l, 1): l - 1 for l in range(2, n + 1)}
+    for s in range(2, slots + 1):
+        for l in range(1, n + 1):
+            t[l, s] = 0
+            for k in range(1, l):
+                cost = k + t[l - k, s - 1] + t[k, s]
+                if k == 1 or cost <= t[l, s]:
+                    t[l, s], cut[l, s] = cost, k
+    actions, todo = [], [(0, n, slots)]
+    while todo:
+        task = todo.pop()
+        if len(task) == 1:
+            actions.append(("restore", task[0]))
+            continue
+        lo, hi, s = task
+        if hi - lo == 1:
+            actions += [["save all", lo], ["backward", lo]]
+            continue
+        k = cut[hi - lo, s]
+        actions += [("save input" if i == lo else "forward", i) for i in range(lo, lo + k)]
+        todo += [(lo, lo + k, s), (lo,), (lo + k, hi, s - 1)]
+    return actions

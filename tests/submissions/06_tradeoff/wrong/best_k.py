@@ -23,6 +23,7 @@ def best_k(n, checkpoint, stage):
 
 
 # %% the smallest was asked
+# breaks: return the smallest of them
 def best_k(n, checkpoint, stage):
     peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(1, n + 1)}
     least = min(peaks.values())
@@ -30,6 +31,7 @@ def best_k(n, checkpoint, stage):
 
 
 # %% rounded down
+# breaks: so n/k is rounded **up**
 def best_k(n, checkpoint, stage):
     peaks = {k: k * checkpoint + n // k * stage for k in range(1, n + 1)}
     k = min(peaks, key=peaks.get)
@@ -51,6 +53,7 @@ def best_k(n, checkpoint, stage):
 
 
 # %% peak: n/k was not rounded
+# breaks: `peak` is that smallest peak
 def best_k(n, checkpoint, stage):
     peaks = {k: k * checkpoint + n / k * stage for k in range(1, n + 1)}
     k = min(peaks, key=peaks.get)
@@ -102,7 +105,20 @@ def best_k(n, checkpoint, stage):
 
 
 # %% k = 1 was never tried
+# breaks: the ends included
 def best_k(n, checkpoint, stage):
     peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(2, n + 1)}
     k = min(peaks, key=peaks.get)
+    return k, peaks[k]
+
+
+# %% raised ZeroDivisionError
+# breaks: any number from 1 to n
+def best_k(n, checkpoint, stage):
+    peaks = {}
+    for k in range(1, n + 1):
+        longest = 1 + (n - 1) // k
+        peaks[k] = k * checkpoint + longest * stage
+    k = min(peaks, key=peaks.get)
+    saving = 1 - k / (n - 1)  # a share that nobody asked for
     return k, peaks[k]

@@ -1,4 +1,5 @@
 # %% takes the first of the s slots
+# breaks: The chain's input takes the first of them
 def beta(s, t):
     return comb(s + t + 1, t)
 
@@ -11,6 +12,7 @@ def extra_forwards(l, s):
 
 
 # %% Those are all forwards
+# breaks: except for the one run for its own backward
 def extra_forwards(l, s):
     r = 0
     while comb(s + r, s) < l:
@@ -43,6 +45,7 @@ def extra_forwards(l, s):
 
 
 # %% β(s, 0) = 1
+# breaks: It may be 0
 def beta(s, t):
     return comb(s + t - 1, s)
 
@@ -62,6 +65,7 @@ def extra_forwards(l, s):
 
 
 # %% extra_forwards: error: Stopped after 500,000 calls
+# breaks: an answer is stopped after 500,000 calls
 def extra_forwards(l, s):
     if l == 1:
         return 0
@@ -196,3 +200,33 @@ def extra_forwards(l, s):
     if s == 0:
         return inf
     return min(l - k + extra_forwards(l - k, s - 1) + extra_forwards(k, s) for k in range(1, l))
+
+
+# %% raised ValueError
+# breaks: A chain of one stage needs no extra forwards
+def extra_forwards(l, s):
+    @cache
+    def t(length, slots):
+        if slots == 1:
+            return length * (length - 1) // 2
+        if length == 2:
+            return 1
+        if length == 1 and slots < s:
+            return 0
+        return min(k + t(length - k, slots - 1) + (t(k, slots) if k > 1 else 0) for k in range(1, length))
+
+    return t(l, s)
+
+
+# %% raised IndexError
+# breaks: It may be larger than `l`
+def extra_forwards(l, s):
+    table = [[0] * (l + 1) for _ in range(l + 1)]  # table[slots][length]
+    for length in range(2, l + 1):
+        table[1][length] = length * (length - 1) // 2
+    for slots in range(2, l + 1):
+        for length in range(2, l + 1):
+            table[slots][length] = min(
+                k + table[slots - 1][length - k] + table[slots][k] for k in range(1, length)
+            )
+    return table[s][l]

@@ -3,6 +3,7 @@ chen = broken
 
 
 # %% Spread the rest
+# breaks: The lengths of the chunks differ by one at most
 def chen(n, k):
     edges = [i * (n // k) for i in range(k)] + [n]
     actions = []
@@ -16,6 +17,7 @@ def chen(n, k):
 
 
 # %% The stages of the last chunk run twice
+# breaks: The stages of the last chunk run once
 def chen(n, k):
     length, longer = divmod(n, k)
     edges = [i * length + min(i, longer) for i in range(k + 1)]
@@ -29,6 +31,7 @@ def chen(n, k):
 
 
 # %% longer chunks come first
+# breaks: Longer chunks come first
 def chen(n, k):
     edges = [round(i * n / k) for i in range(k + 1)]
     actions = []
@@ -55,6 +58,7 @@ def chen(n, k):
 
 
 # %% nothing can be restored
+# breaks: The list is a valid schedule of n stages
 def chen(n, k):
     length, longer = divmod(n, k)
     edges = [i * length + min(i, longer) for i in range(k + 1)]
@@ -152,6 +156,7 @@ def chen(n, k):
 
 
 # %% Every stage saves its input
+# breaks: the input of each is a checkpoint
 def chen(n, k):
     m, more = divmod(n, k)
     edges = [0]
@@ -170,6 +175,7 @@ def chen(n, k):
 
 
 # %% k is the number of chunks
+# breaks: There are k chunks
 def chen(n, k):
     m, more = divmod(n, -(-n // k))
     edges = [0]
@@ -195,6 +201,42 @@ def chen(n, k):
         actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
     for lo, hi in reversed(list(pairwise(edges))):
         actions += [("restore", lo)] if hi < n else []
+        actions += [("save all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
+
+
+# %% that is the other reading
+# breaks: Each chunk is saved while it is reversed
+def chen(n, k):
+    length, longer = divmod(n, k)
+    edges = [i * length + min(i, longer) for i in range(k + 1)]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        current = hi == n
+        for stage in reversed(range(lo, hi)):
+            if not current:
+                actions.append(("restore", lo))
+            current = False
+            actions += [("save input" if i == lo else "forward", i) for i in range(lo, stage)]
+            actions += [("save all", stage), ("backward", stage)]
+    return actions
+
+
+# %% k divides n: k = n: error
+def chen(n, k):
+    """With k = n there is no stage between two checkpoints, and this forgets the chunks of one stage."""
+    length, longer = divmod(n, k)
+    edges = [i * length + min(i, longer) for i in range(k + 1)]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        if hi - lo > 1:
+            actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        if hi < n:
+            actions += [("restore", lo)]
         actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions

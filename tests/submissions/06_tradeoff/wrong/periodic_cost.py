@@ -1,4 +1,5 @@
 # %% Its stages run once
+# breaks: Its stages are not run a first time for nothing
 def periodic_cost(n, k, save_chunk):
     m = n // k
     if save_chunk:
@@ -7,12 +8,14 @@ def periodic_cost(n, k, save_chunk):
 
 
 # %% That is the other reading
+# breaks: If `save_chunk` is True
 def periodic_cost(n, k, save_chunk):
     m = n // k
     return {"forwards": 2 * n - m, "peak": k + m}
 
 
 # %% That is the other reading
+# breaks: If `save_chunk` is False
 def periodic_cost(n, k, save_chunk):
     m = n // k
     return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}
@@ -27,6 +30,7 @@ def periodic_cost(n, k, save_chunk):
 
 
 # %% The checkpoints alone
+# breaks: `"peak"` is the largest number
 def periodic_cost(n, k, save_chunk):
     m = n // k
     return {"forwards": 2 * n - m if save_chunk else n - m + k * m * (m + 1) // 2, "peak": k}
@@ -63,6 +67,7 @@ def periodic_cost(n, k, save_chunk):
 
 
 # %% switched off
+# breaks: The library's builders
 def periodic_cost(n, k, save_chunk):
     cost = ck.periodic(n, k, save_chunk).cost()
     return {"forwards": cost.forwards, "peak": cost.peak}
@@ -106,3 +111,20 @@ def periodic_cost(n, k, save_chunk):
     if save_chunk:
         return {"forwards": 2 * n - m, "peak": k + m}
     return {"forwards": n - m + k * m * (m + 1) // 2, "peak": k + 2}
+
+
+# %% First runs count, too
+# breaks: first runs included
+def periodic_cost(n, k, save_chunk):
+    m = n // k
+    if save_chunk:
+        return {"forwards": m * (k - 1), "peak": k + m}
+    return {"forwards": k * m * (m + 1) // 2 - m, "peak": k + 2}
+
+
+# %% one stage at a time, forwards, one stage at a time, peak: raised
+def periodic_cost(n, k, save_chunk):
+    m = n // k
+    if save_chunk:
+        return {"forwards": 2 * n - m, "peak": k + m}
+    return {"forwards": n - m + k * sum(range(m + 1)), "peaks": k + 2}["peak"]

@@ -1,4 +1,5 @@
 # %% Halves are not the best cut
+# breaks: It has the fewest possible forwards
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
@@ -26,6 +27,7 @@ def revolve(n, slots):
 
 
 # %% Too many checkpoints are alive
+# breaks: At most slots + 2 activations are alive
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
@@ -71,6 +73,7 @@ def revolve(n, slots):
 
 
 # %% After a backward no value is current
+# breaks: The list is a valid schedule of n stages
 def revolve(n, slots):
     def reverse(lo, hi, s):
         if hi - lo == 1:
@@ -183,6 +186,7 @@ def revolve(n, slots):
 
 
 # %% A slot stays empty
+# breaks: The chain's input takes the first slot
 def revolve(n, slots):
     def cut(l, s):
         if s == 1:
@@ -256,5 +260,71 @@ def revolve(n, slots):
         middle = lo + max(1, round((hi - lo) ** 0.5)) if s > 1 else hi - 1
         climb = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
         return climb + reverse(middle, hi, s - 1) + [("restore", lo)] + reverse(lo, middle, s)
+
+    return reverse(0, n, slots)
+
+
+# %% here two save all together
+# breaks: only if it is reversed immediately afterwards
+def revolve(n, slots):
+    @cache
+    def best(length, slots):
+        if length == 1:
+            return 0, 0
+        if slots == 0:
+            return inf, 0
+        return min((k + best(length - k, slots - 1)[0] + best(k, slots)[0], k) for k in range(1, length))
+
+    def reverse(lo, hi, slots):
+        if hi - lo <= 2:
+            return [("save all", i) for i in range(lo, hi)] + [("backward", i) for i in reversed(range(lo, hi))]
+        middle = lo + best(hi - lo, slots)[1]
+        advance = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        return advance + reverse(middle, hi, slots - 1) + [("restore", lo)] + reverse(lo, middle, slots)
+
+    return reverse(0, n, slots)
+
+
+# %% Where there are as many slots as stages
+# breaks: or more slots than stages
+def revolve(n, slots):
+    @cache
+    def best(length, slots):
+        if length == 1:
+            return 0, 0
+        if slots == 0:
+            return inf, 0
+        return min((k + best(length - k, slots - 1)[0] + best(k, slots)[0], k) for k in range(1, length))
+
+    def reverse(lo, hi, slots):
+        if hi - lo == 1:
+            return [("save all", lo), ("backward", lo)]
+        middle = lo + best(hi - lo, slots)[1]
+        advance = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        return advance + reverse(middle, hi, slots - 1) + [("restore", lo)] + reverse(lo, middle, slots)
+
+    return ([("save all", i) for i in range(0, n)] + [("backward", i) for i in reversed(range(0, n))]
+        if n <= slots else reverse(0, n, slots))
+
+
+# %% one stage, or as many slots as stages: error
+# breaks: There may be a single stage
+def revolve(n, slots):
+    @cache
+    def best(length, slots):
+        if length == 1:
+            return 0, 0
+        if slots == 0:
+            return inf, 0
+        return min((k + best(length - k, slots - 1)[0] + best(k, slots)[0], k) for k in range(1, length))
+
+    def reverse(lo, hi, slots):
+        if hi - lo == 2:
+            return [("save input", lo), ("save all", lo + 1), ("backward", lo + 1), ("restore", lo), ("save all", lo), ("backward", lo)]
+        if hi - lo == 1 and n > 1:
+            return [("save all", lo), ("backward", lo)]
+        middle = lo + best(hi - lo, slots)[1]
+        advance = [("save input", lo)] + [("forward", i) for i in range(lo + 1, middle)]
+        return advance + reverse(middle, hi, slots - 1) + [("restore", lo)] + reverse(lo, middle, slots)
 
     return reverse(0, n, slots)

@@ -5,6 +5,7 @@ def predict_runs(n, k, save_chunk):
 
 
 # %% runs once less than that
+# breaks: and so does the run for its own backward
 def predict_runs(n, k, save_chunk):
     m = n // k
     return [2] * (n - m) + [1] * m if save_chunk else [m - i % m + 1 for i in range(n)]
@@ -17,6 +18,7 @@ def predict_runs(n, k, save_chunk):
 
 
 # %% have run once before
+# breaks: The first run of a stage counts
 def predict_runs(n, k, save_chunk):
     m = n // k
     return [2] * (n - m) + [1] * m if save_chunk else [m - i % m for i in range(n)]
@@ -34,6 +36,7 @@ def count_runs(schedule, layers, x):
 
 
 # %% recomputation happens in backward
+# breaks: runs the backward pass of the output's sum
 def count_runs(schedule, layers, x):
     runs = [0] * len(layers)
     for i, layer in enumerate(layers):
@@ -43,6 +46,7 @@ def count_runs(schedule, layers, x):
 
 
 # %% without the schedule
+# breaks: It executes the schedule
 def count_runs(schedule, layers, x):
     runs = [0] * len(layers)
     y = x
@@ -67,6 +71,7 @@ def count_runs(schedule, layers, x):
 
 
 # %% number of all runs together
+# breaks: It returns a list of n integers
 def count_runs(schedule, layers, x):
     runs = []
     for layer in layers:
@@ -159,6 +164,21 @@ def count_runs(schedule, layers, x):
 
 
 # %% count on paper was returned
+# breaks: how many times each layer was really called
 def count_runs(schedule, layers, x):
     ck.execute(schedule, layers, x).sum().backward()
     return schedule.forwards()
+
+
+# %% has changed its argument `layers`
+# breaks: no hook of yours stays on a layer
+def count_runs(schedule, layers, x):
+    runs = [0] * len(layers)
+
+    def count(i):
+        runs[i] += 1
+
+    for i, layer in enumerate(layers):
+        layer.register_forward_hook(lambda module, args, out, i=i: count(i))
+    ck.execute(schedule, layers, x).sum().backward()
+    return runs
