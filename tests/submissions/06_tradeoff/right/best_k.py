@@ -24,4 +24,4 @@ def best_k(n, checkpoint, stage):
     k = np.arange(1, n + 1)
     peaks = k * checkpoint + np.ceil(n / k) * stage
     at = peaks.argmin()
-    return np.array([k[at], peaks[at]]).tolist()
+    return np.array([k[at], peaks[at]])
