@@ -108,7 +108,10 @@ def _numbers(got: Any, expected: Any, tolerance: Tolerance) -> str:
     if wanted.dtype.kind == "b" and wanted.size == 1:
         return f"{_show(got)} is not right"
     finite = bool(np.isfinite(wanted).all() and wanted.any())
-    for factor, idea in _FACTORS if finite else ():
+    ideas = _FACTORS if finite else []
+    if finite and wanted.dtype.kind in "iu":  # bytes; a gradient may be a quarter for other reasons, such as a mean
+        ideas = [*ideas, *_FACTORS_OF_BYTES]
+    for factor, idea in ideas:
         if close(found, wanted * factor, tolerance):
             return idea
     if wanted.size == 1:
@@ -122,9 +125,6 @@ _FACTORS = [
     (2, "exactly twice as large as it should be. Was something counted or accumulated twice?"),
     (0.5, "exactly half of what it should be. Was only one of two things counted?"),
     (-1, "right except for the sign"),
-    (4, "four times as large as it should be. Was a factor of 4 (the bytes of a float32) applied twice?"),
-    (0.25, "a quarter of what it should be. Did you count elements instead of bytes (a float32 takes up 4 bytes)?"),
-    (8, "eight times as large as it should be. Did you count bits instead of bytes?"),
     (0, "all zeros"),
     (1.024, "2.4 % too large. Did you divide by 1,000 instead of 1,024?"),
     (1 / 1.024, "2.3 % too small. Did you divide by 1,024 instead of 1,000?"),
@@ -132,6 +132,11 @@ _FACTORS = [
     (1 / 1.024**2, "4.6 % too small. Did you use MiB instead of MB?"),
     (1.024**3, "7.4 % too large. Did you use GB instead of GiB?"),
     (1 / 1.024**3, "6.9 % too small. Did you use GiB instead of GB?"),
+]
+_FACTORS_OF_BYTES = [
+    (4, "four times as large as it should be. Was a factor of 4 (the bytes of a float32) applied twice?"),
+    (0.25, "a quarter of what it should be. Did you count elements instead of bytes (a float32 takes up 4 bytes)?"),
+    (8, "eight times as large as it should be. Did you count bits instead of bytes?"),
 ]
 
 

@@ -52,6 +52,7 @@ def test_what_is_equal(got, expected):
     [
         (8192, 4096, "twice"),
         (1024, 4096, "a float32 takes up 4 bytes"),
+        (array([0.25, 0.75]), array([1.0, 3.0]), "2 of 2 values differ"),  # a mean in place of a sum, perhaps
         (-3.5, 3.5, "sign"),
         (array([[1, 2, 3]]), array([[1], [2], [3]]), "transposed"),
         (array([1.0, float("nan")]), array([1.0, 2.0]), "1 of 2 values are NaN"),
