@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ckptlib.grading.tasks.comparison import Tolerance
 from ckptlib.grading.tasks.probes import Checks
+from ckptlib.torch_internals import global_forward_pre_hooks
 
 
 @pytest.fixture
@@ -63,9 +65,17 @@ LEAVES = {
     "hooks": lambda: saved_tensors_hooks(lambda t: t, lambda t: t).__enter__(),
     "dtype": lambda: torch.set_default_dtype(torch.float64),
     "grad mode": lambda: torch.set_grad_enabled(False),
+    "a hook on all modules": lambda: register_module_forward_pre_hook(lambda *seen: None),
 }
 
 
+@pytest.fixture
+def no_hooks_on_all_modules():
+    yield
+    global_forward_pre_hooks.clear()
+
+
+@pytest.mark.usefixtures("no_hooks_on_all_modules")
 @pytest.mark.parametrize("left", LEAVES)
 def test_what_is_left_behind_costs_a_part(check, left):
     def answer(value):
