@@ -138,7 +138,7 @@ def practise_a_quiz(root: Path = BOOK) -> Any:
     choice, questions = _choice(root), widgets.VBox()
 
     def show(name: str) -> None:
-        questions.children = [practise(root / "exercises" / name)]
+        questions.children = [practise(root / "solutions" / name)]  # a release has no sentences
 
     choice.observe(lambda change: show(change["new"]), names="value")
     show(choice.value)

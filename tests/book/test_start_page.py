@@ -98,7 +98,7 @@ def test_a_quiz_answers_every_choice_with_its_sentence():
     choice, shown = widget.children
     assert choice.value == NAME
     choice.value = "04_hooks"
-    items = quiz.load(ROOT / "exercises/04_hooks")
+    items = quiz.load(ROOT / "solutions/04_hooks")
     questions = shown.children[0].children
     assert len(questions) == len(items)
     for question, item in zip(questions, items.values(), strict=True):

@@ -17,6 +17,7 @@ from ..tasks.comparison import Tolerance
 from ..tasks.forbidden_calls import OwnCode
 from ..tasks.probes import Quiz, Task
 from ..tasks.quiz import read as read_quiz
+from ..tasks.quiz import released as released_quiz
 from .author_errors import known_as_tasks, load_tasks, run_file
 from .book_folder import source_of
 from .released_files import PRIVATE, ignore_patterns, may_be_released, released_by_nbgrader, texts_of
@@ -188,7 +189,8 @@ class Assignment(Released):
     def released_files(self) -> dict[str, bytes]:
         """The files beside the notebook, which a student's kernel sees as well."""
         not_released = {f"{self.name}.ipynb", *PRIVATE}
-        return {name: raw for name, raw in self.files.items() if name not in not_released}
+        found = {name: raw for name, raw in self.files.items() if name not in not_released}
+        return found | {"quiz.json": released_quiz(found["quiz.json"])} if "quiz.json" in found else found
 
     @cached_property
     def digest(self) -> str:

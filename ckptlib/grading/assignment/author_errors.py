@@ -122,5 +122,9 @@ def known_as_tasks(module: types.ModuleType) -> Iterator[None]:
 def _add_quiz_sentences(quiz: Task | None, where: str, raw: bytes) -> None:
     if isinstance(quiz, Quiz):
         for name, item in read_quiz(raw, where).items():
-            for letter, (_, sentence) in item["choices"].items():
-                quiz.mistake(sentence, *(letter if name == other else NOT_ASKED for other in quiz.names))
+            for letter, choice in item["choices"].items():
+                if len(choice) == 1:
+                    raise CkptError(
+                        f"{where}: choice {letter} of {name} has no sentence that says why it is right or wrong"
+                    )
+                quiz.mistake(choice[1], *(letter if name == other else NOT_ASKED for other in quiz.names))

@@ -26,7 +26,8 @@ def release(course: Course, name: str) -> Path:
     folder = course.path("source", ".", name)
     mentioned_in = texts_of(folder)
     _refuse(_not_allowed(released_by_nbgrader(folder, course.directory.ignore), mentioned_in))
-    visible = examined(Assignment.load(folder))
+    assignment = Assignment.load(folder)
+    visible = examined(assignment)
     (folder / "visible.json").write_text(json.dumps(visible, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
     target = course.path("release", ".", name)
     shutil.rmtree(target, ignore_errors=True)
@@ -36,6 +37,8 @@ def release(course: Course, name: str) -> Path:
     generate.start()
     if not (target / f"{name}.ipynb").is_file():
         raise CkptError(f"nbgrader made no {target / name}.ipynb")
+    if "quiz.json" in assignment.released_files:  # nbgrader has copied the source's
+        (target / "quiz.json").write_bytes(assignment.released_files["quiz.json"])
     files = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     if leaked := _not_allowed(files - {path.name for path in target.glob("*.ipynb")}, mentioned_in):
         shutil.rmtree(target)  # whatever the configuration said

@@ -1,8 +1,8 @@
 """How does a reader practise a quiz? With radio buttons, and a sentence for each choice.
 
 The text is in the assignment's quiz.json: {"q1": {"question": …, "hint": …, "choices": {"a": [text, sentence], …}}, …}.
-A question may do without a hint. Which choice is right is not written in any file that students get, but anyone who
-reads all sentences can tell.
+A question may do without a hint. Students get the file without the sentences, because whoever reads them all can tell
+which choice is right.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CkptError, require
+
+GRADED_LATER = "Whether this is right is decided when the assignment is graded. The feedback says why."
 
 
 def load(path: str | Path) -> dict[str, dict]:
@@ -25,7 +27,7 @@ def load(path: str | Path) -> dict[str, dict]:
 
 
 def read(raw: bytes, where: str = "quiz.json") -> dict[str, dict]:
-    """The questions in the bytes of quiz.json. Every question has choices, each with its text and its sentence."""
+    """The questions in the bytes of quiz.json. A choice is its text and, if this is the source's file, its sentence."""
     try:
         items = json.loads(raw)
     except json.JSONDecodeError as error:
@@ -35,15 +37,23 @@ def read(raw: bytes, where: str = "quiz.json") -> dict[str, dict]:
     for item in items.values() if isinstance(items, dict) else [None]:
         match item:
             case {"question": str(), "choices": {**choices}} if len(choices) > 1:
-                if all(isinstance(choice, list) and len(choice) == 2 for choice in choices.values()):
+                if all(isinstance(choice, list) and len(choice) in (1, 2) for choice in choices.values()):
                     continue
         expected = '{"q1": {"question": …, "choices": {"a": [text, sentence], …}}, …}'
         raise CkptError(f"{where}: expected {expected}, with two choices or more, found {str(item)[:80]}")
     return items
 
 
+def released(raw: bytes) -> bytes:
+    """quiz.json as students get it, from the source's: without the sentences."""
+    items = read(raw)
+    for item in items.values():
+        item["choices"] = {letter: choice[:1] for letter, choice in item["choices"].items()}
+    return (json.dumps(items, indent=1, ensure_ascii=False) + "\n").encode()
+
+
 def practise(path: str | Path = ".") -> Any:
-    """The quiz as radio buttons; every choice answers with its sentence. Nothing is recorded or graded.
+    """The quiz as radio buttons; a choice answers with its sentence, if it has one. Nothing is recorded or graded.
 
     In a notebook beside its quiz.json: `quiz.practise()`. Tab moves from choice to choice, Space chooses.
     """
@@ -54,7 +64,10 @@ def practise(path: str | Path = ".") -> Any:
 
 
 def _question(w: Any, name: str, item: dict) -> Any:
-    labels = {f"{letter}  {_without_markup(text)}": sentence for letter, (text, sentence) in item["choices"].items()}
+    labels = {
+        f"{letter}  {_without_markup(text)}": sentence[0] if sentence else GRADED_LATER
+        for letter, (text, *sentence) in item["choices"].items()
+    }
     wide = w.Layout(width="100%")
     hint = [w.Accordion([w.Label(_without_markup(item["hint"]))], titles=("Hint",))] if "hint" in item else []
     buttons = w.RadioButtons(options=list(labels), index=None, layout=w.Layout(width="max-content", max_width="100%"))

@@ -46,8 +46,25 @@ def test_a_hint_stands_under_each_question_and_before_the_answer(folder):
 
 def test_released_files_do_not_tell_which_is_right(folder):
     assert not {"right", "answer", "correct"} & {key for item in quiz.load(folder).values() for key in item}
-    shown = json.loads((ROOT / "exercises" / folder.name / "visible.json").read_text(encoding="utf-8"))
+    released = ROOT / "exercises" / folder.name
+    shown = json.loads((released / "visible.json").read_text(encoding="utf-8"))
     assert shown and "quiz" not in shown
+    texts = [path.read_text(encoding="utf-8") for path in released.iterdir() if path.is_file()]
+    for item in quiz.load(folder).values():
+        for _, sentence in item["choices"].values():
+            assert not any(json.dumps(sentence, ensure_ascii=False)[1:-1] in text for text in texts)
+
+
+def test_a_release_has_the_questions_and_hints_and_practises_without_a_verdict(folder):
+    source, released = quiz.load(folder), quiz.load(ROOT / "exercises" / folder.name)
+    assert released.keys() == source.keys()
+    for name, item in source.items():
+        assert released[name] == item | {"choices": {letter: [text] for letter, (text, _) in item["choices"].items()}}
+    for box in quiz.practise(ROOT / "exercises" / folder.name).children:
+        _, _, buttons, answer = box.children
+        for option in buttons.options:
+            buttons.value = option
+            assert answer.value == quiz.GRADED_LATER
 
 
 def test_the_reference_answers_every_question(folder):
