@@ -195,6 +195,10 @@ PARTS = {
     "tree_leaves": Part(
         "torch.utils._pytree:tree_leaves", "to find tensors in nested containers; torch has no public module for them"
     ),
+    "tree_flatten": Part(
+        "torch.utils._pytree:tree_flatten", "to put a tensor back where it was in a container; as for tree_leaves"
+    ),
+    "tree_unflatten": Part("torch.utils._pytree:tree_unflatten", "to undo tree_flatten; as for tree_leaves"),
     "tree_map": Part("torch.utils._pytree:tree_map", "to change tensors in nested containers; as for tree_leaves"),
     # ---- fake tensors -----------------------------------------------------------------------------------------------
     "FakeTensor": Part(

@@ -16,7 +16,7 @@ from .output import save_plot
 
 NAMES = [field.name for field in fields(Costs)]
 REQUIRED = [field.name for field in fields(Costs) if field.default is MISSING]
-BOOLEANS = ("saves_x", "saves_y")
+BOOLEANS = ("saves_x", "saves_y", "once")
 
 
 def plan_command(args: argparse.Namespace) -> tuple[str, int]:

@@ -78,7 +78,7 @@ def as_json(found: Plan, same: bool | None) -> dict:
         "time_unit": whole.unit,
         "extra_time": found.extra,
         "same_gradients": same,
-        "stages": whole.chain.names,
+        "stages": whole.chains.names,
         "forwards": found.schedule.forwards(),
         "calls": nested_calls(found.schedule),
         "calls_may_add": _held_longer(found.schedule, whole.costs),
@@ -105,25 +105,26 @@ def _verdict(same: bool) -> str:
 
 
 def as_text(found: Plan, answer: dict) -> str:
-    whole = found.whole
+    whole, several = found.whole, len(found.whole.chains.rows) > 1
+    chain = "chains" if several else "chain"
     rows = [
         ("budget", answer["budget"]),
         ("step with the plan, measured", answer["step_peak"]),
         ("step without it, measured", answer["step_peak_without_plan"]),
-        ("chain with the plan, predicted", answer["chain_peak"]),
-        ("chain without it, predicted", answer["chain_peak_without_plan"]),
+        (f"{chain} with the plan, predicted", answer["chain_peak"]),
+        (f"{chain} without it, predicted", answer["chain_peak_without_plan"]),
     ]
     again = sum(answer["forwards"]) - whole.costs.n
     notes = [f"Run again: {again} forward{'s' * (again != 1)}, {_percent(found)}."]
     if answer["same_gradients"] is not None:
         notes.append(_verdict(answer["same_gradients"]))
     share = answer["chain_peak_without_plan"] / answer["step_peak_without_plan"]
-    notes.append(f"The chain is {share:.0%} of the step: only that can be planned.")
+    notes.append(f"The {chain} {'are' if several else 'is'} {share:.0%} of the step: only that can be planned.")
     notes += _unknown(whole)
     cells = [(what, nbytes, mib(nbytes)) for what, nbytes in rows]
     peaks = Table(f"peak on {whole.run().measured.device}", ("what", "bytes", "MiB"), cells, notes)
     stages = Table(
-        f"the chain: {whole.costs.n} stages",
+        f"the {chain}: {whole.costs.n} stages",
         ("stage", "name", "type", "saves, bytes", f"forward, {whole.unit}", "runs"),
         list(_stage_rows(whole, found.schedule)),
         _what_to_call(answer["calls"], answer["calls_may_add"]),
@@ -134,12 +135,14 @@ def as_text(found: Plan, answer: dict) -> str:
 
 def _stage_rows(whole: WholeStep, schedule: Schedule) -> Iterator[tuple]:
     """One row for stages in a row that are alike."""
-    c, runs, blocks = whole.costs, schedule.forwards(), whole.chain.blocks
-    alike = [(type(block).__name__, nbytes, times) for block, nbytes, times in zip(blocks, c.xbar, runs, strict=True)]
-    for (kind, nbytes, times), group in groupby(range(c.n), key=alike.__getitem__):
+    c, runs, blocks = whole.costs, schedule.forwards(), whole.chains.blocks
+    of_chain = [number for number, row in enumerate(whole.chains.rows) for _ in row.blocks]
+    kinds = (type(block).__name__ for block in blocks)
+    alike = list(zip(of_chain, kinds, c.xbar, runs, strict=True))
+    for (_, kind, nbytes, times), group in groupby(range(c.n), key=alike.__getitem__):
         members = list(group)
         time = sum(c.ftime[i] for i in members) / len(members)
-        names = [whole.chain.names[i] for i in members]
+        names = [whole.chains.names[i] for i in members]
         yield _ends(list(map(str, members))), _ends(names), kind, nbytes, _amount(time), times
 
 
@@ -160,6 +163,10 @@ def _held_longer(schedule: Schedule, costs: Costs) -> int:
 
 def _ends(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+
+
+def _and(whole: WholeStep) -> str:
+    return " and ".join(_ends(row.names) for row in whole.chains.rows)
 
 
 def _amount(time: float) -> str:
@@ -212,10 +219,10 @@ def _offers(found: list[Plan], args: argparse.Namespace) -> str:
             {"step_peak": one.peak, "forwards_again": times, "extra_time": one.extra}
             for one, times in zip(found, again, strict=True)
         ]
-        return json.dumps({"stages": whole.chain.names, "time_unit": whole.unit, "plans": plans}, indent=2)
+        return json.dumps({"stages": whole.chains.names, "time_unit": whole.unit, "plans": plans}, indent=2)
     rows = [(one.peak, mib(one.peak), times, _percent(one)) for one, times in zip(found, again, strict=True)]
-    names = whole.chain.names
-    title = f"plans for {len(names)} stages, {_ends(names)}: the step on {whole.run().measured.device}"
+    names = whole.chains.names
+    title = f"plans for {len(names)} stages, {_and(whole)}: the step on {whole.run().measured.device}"
     columns = ("peak, bytes", "MiB", "forwards again", "cost")
     notes = ["Choose one: --budget BYTES, for the whole step.", *_unknown(whole)]
     return str(Table(title, columns, rows, notes))

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ..cuda.gpus import Gpu
 from ..cuda.simulate import simulate
 from ..errors import CkptError
-from ..planning.block_detection import Chain
+from ..planning.block_detection import Chains
 from ..planning.budget_search import Found, WholeStep
 from ..planning.known_schedules import recompute_each, store_all
 from ..planning.schedule import Schedule
@@ -61,12 +61,13 @@ class WholeSteps(Steps):
         if strategies == ("none",):
             return strategies, ()
         try:
-            names = self._run(1).chain.names
+            chains = self._run(1).chains
         except CkptError as error:
             if "none" not in strategies:
                 raise
             return ("none",), (f"Nothing was recomputed: {error}.",)
-        return strategies, (f"Recomputed are blocks of {len(names)}: {names[0]} … {names[-1]}.",)
+        rows = " and ".join(f"{len(row.names)}: {row.names[0]} … {row.names[-1]}" for row in chains.rows)
+        return strategies, (f"Recomputed are blocks of {rows}.",)
 
     def need(self, batch: int, strategy: str, nbytes: int) -> Need:
         found = self._found(batch, strategy, nbytes)
@@ -175,17 +176,18 @@ class Rewritten(WholeStep):
         return self.seen[schedule]
 
     @property
-    def chain(self) -> Chain:
-        return self.at_prime.chain
+    def chains(self) -> Chains:
+        return self.at_prime.chains
 
     @property
     def flops(self) -> int:
         return self.at_prime.flops * self.batch // self.prime
 
     @cached_property
-    def costs(self) -> Costs:
-        one, two = self.at_prime.costs, self.at_double.costs
+    def rows(self) -> list[Costs]:
+        return [self._on_a_line(*both) for both in zip(self.at_prime.rows, self.at_double.rows, strict=True)]
 
+    def _on_a_line(self, one: Costs, two: Costs) -> Costs:
         def between(name: str) -> list[int]:
             pairs = zip(getattr(one, name), getattr(two, name), strict=True)
             return [max(a + (b - a) * (self.batch - self.prime) // self.prime, 0) for a, b in pairs]

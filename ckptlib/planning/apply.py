@@ -17,39 +17,49 @@ from torch.utils.checkpoint import checkpoint
 from ..errors import CkptError
 from ..remember.user_models import caching, is_compiled
 from ..torch_internals import is_compiled_module
+from .block_detection import Place
 from .checkpointed_modules import CheckpointedModules
 from .module_plan import ModulePlan
 from .plan import Plan
 from .schedule import Schedule
 from .scheduled_model import BlocksInTurn
 
-FORMAT = 1  # of the file
+FORMAT = 2  # of the file
 
 
-class BlockPlan(NamedTuple):
-    """As much of a plan as a model needs to keep to it. It can be written to a file."""
+class RowPlan(NamedTuple):
+    """The plan for one row of blocks. As many of them as a plan has are what a model needs to keep to it."""
 
     paths: list[str]  # of the blocks, in the order of their calls
     schedule: Schedule | None  # without one, each block is a checkpoint of its own
+    places: list[Place]  # of the chain's tensor in each block's arguments and result
 
-    @classmethod
-    def of(cls, plan: Plan | ModulePlan | str | PathLike[str]) -> BlockPlan:
-        if isinstance(plan, ModulePlan):
-            return cls(plan.paths, None)
-        if isinstance(plan, Plan):
-            return cls(plan.whole.chain.names, plan.schedule)
-        if isinstance(plan, (str, PathLike)):
-            return _read(Path(plan))
-        raise CkptError(f"plan is a {type(plan).__name__}, expected the result of ck.plan, or the name of its file")
+
+def rows_of(plan: Plan | ModulePlan | str | PathLike[str]) -> list[RowPlan]:
+    if isinstance(plan, ModulePlan):
+        return [RowPlan(plan.paths, None, [])]
+    if isinstance(plan, Plan):
+        chains = plan.whole.chains
+        by_row = zip(chains.rows, chains.schedules(plan.schedule), strict=True)
+        return [RowPlan(row.names, schedule, row.all_places) for row, schedule in by_row]
+    if isinstance(plan, (str, PathLike)):
+        return _read(Path(plan))
+    raise CkptError(f"plan is a {type(plan).__name__}, expected the result of ck.plan, or the name of its file")
 
 
 def write_plan(plan: Plan | ModulePlan, path: str | PathLike[str]) -> None:
     """Write a plan to a JSON file, which `ck.apply(model, path)` reads."""
-    found = BlockPlan.of(plan)
+    rows = [
+        {
+            "blocks": row.paths,
+            "actions": None if row.schedule is None else [list(action) for action in row.schedule.actions],
+            "places": [list(place) for place in row.places],
+        }
+        for row in rows_of(plan)
+    ]
     contents = {
         "format": FORMAT,
-        "blocks": found.paths,
-        "actions": None if found.schedule is None else [list(action) for action in found.schedule.actions],
+        "rows": rows,
         "budget": plan.budget,
         "step_peak": plan.peak,
     }
@@ -59,7 +69,7 @@ def write_plan(plan: Plan | ModulePlan, path: str | PathLike[str]) -> None:
         raise CkptError(f"cannot write the plan: {error}") from None
 
 
-def _read(path: Path) -> BlockPlan:
+def _read(path: Path) -> list[RowPlan]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -69,10 +79,14 @@ def _read(path: Path) -> BlockPlan:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise CkptError(f"{path} is not a plan of this release. Write it again: ckptlib plan ... --write {path}")
     try:
-        paths, actions = list(found["blocks"]), found["actions"]
-        return BlockPlan(paths, None if actions is None else Schedule(len(paths), [tuple(a) for a in actions]))
+        return [_read_row(list(row["blocks"]), row["actions"], row["places"]) for row in found["rows"]]
     except (KeyError, TypeError) as error:
         raise CkptError(f"{path} is not a complete plan: {error!r}. Write it again: ckptlib plan ...") from None
+
+
+def _read_row(paths: list[str], actions: list | None, places: list) -> RowPlan:
+    schedule = None if actions is None else Schedule(len(paths), [tuple(action) for action in actions])
+    return RowPlan(paths, schedule, [Place(*place) for place in places])
 
 
 # ---- in place -------------------------------------------------------------------------------------------------------
@@ -102,24 +116,28 @@ def apply(model: nn.Module, plan: Plan | ModulePlan | str | PathLike[str]) -> nn
     root = _unwrapped(model)
     if root in _applied:
         raise CkptError("the model keeps to a plan already. Call ck.unapply(model) first")
-    found = BlockPlan.of(plan)
-    blocks = _blocks(root, found.paths)
-    row: BlocksInTurn | CheckpointedModules
-    if found.schedule is None:
-        row, forwards = CheckpointedModules(blocks), [2] * len(blocks)
-    else:
-        row = BlocksInTurn(found.schedule, blocks, found.paths, begins_again=True)
-        forwards = found.schedule.forwards()
-    again = [block for block, times in zip(blocks, forwards, strict=True) if times > 1 and not is_compiled(block)]
+    rows: list[BlocksInTurn | CheckpointedModules] = []
+    again: list[nn.Module] = []  # blocks that run again
+    for found in rows_of(plan):
+        blocks = _blocks(root, found.paths)
+        if found.schedule is None:
+            rows.append(CheckpointedModules(blocks))
+            forwards = [2] * len(blocks)
+        else:
+            rows.append(BlocksInTurn(found.schedule, blocks, found.paths, found.places, begins_again=True))
+            forwards = found.schedule.forwards()
+        again += [block for block, times in zip(blocks, forwards, strict=True) if times > 1 and not is_compiled(block)]
     configs = caching(root)
-    row.install()
+    for row in rows:
+        row.install()
     for block in again:
         _checkpoint_if_compiled(block)
     for config in configs:
         config.use_cache = False
 
     def undo() -> None:
-        row.remove()
+        for row in rows:
+            row.remove()
         for block in again:
             _call_own_forward(block)
         for config in configs:

@@ -1,4 +1,4 @@
-"""Where is the chain in this model? Find its stages, in order, and the input of the first one."""
+"""Where are the chains in this model? Find their stages, in order, and the input of the first one of each."""
 
 from __future__ import annotations
 
@@ -6,65 +6,127 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate, pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
 from ..remember.user_models import call_of, without_cache
-from ..torch_internals import tree_leaves
+from ..torch_internals import tree_flatten, tree_leaves, tree_unflatten
 from ..tracing.storages import version
+from .schedule import Schedule
 
-Arguments = tuple[tuple, dict]  # what a block is called with besides its tensor, such as a mask
+Arguments = tuple[tuple, dict]  # all that a block is called with; a chain holds None in the place of its own tensor
 
 
 class NoChain(CkptError):
     """The model's blocks are not a chain."""
 
 
+class Place(NamedTuple):
+    """Which tensor of a block belongs to the chain: the leaf of its arguments that comes from the block before, and the
+    leaf of its result that goes to the block after. A block may take and return any containers of tensors."""
+
+    takes: int = 0
+    gives: int = 0
+
+
 @dataclass
 class Chain:
     """The blocks of a chain. `paths` are their places in the model, or empty if the model itself is the chain."""
 
-    blocks: list[Callable[..., Tensor]]
+    blocks: list[Callable[..., Any]]
     x: Tensor  # the first stage's input
     paths: list[str] = field(default_factory=list)
-    besides: list[Arguments] = field(default_factory=list)
+    besides: list[Arguments | None] = field(default_factory=list)  # None for a block that takes its tensor alone
+    places: list[Place] = field(default_factory=list)
+    runs: int = 1  # in one forward of the model; a siamese net, for example, runs its blocks twice
+    rank: int = 0  # of the chains of a model, the one that is chosen first has the highest
 
     @property
     def stages(self) -> list[Callable[[Tensor], Tensor]]:
-        return with_arguments(self.blocks, self.besides)
+        given = zip(self.blocks, self.besides or [None] * len(self.blocks), self.all_places, strict=True)
+        return [block if more is None else BlockCall(block, more, place) for block, more, place in given]
+
+    @property
+    def all_places(self) -> list[Place]:
+        return self.places or [Place()] * len(self.blocks)
 
     @property
     def names(self) -> list[str]:
         return self.paths or [str(i) for i in range(len(self.blocks))]
 
 
-class BlockCall(nn.Module):
-    """A block with its other arguments bound, so that it is a function of one tensor."""
+@dataclass
+class Chains:
+    """All chains of a model, in the order in which they run. Their stages have one numbering."""
 
-    def __init__(self, block: Callable[..., Tensor], args: tuple, kwargs: dict):
+    rows: list[Chain]
+
+    @property
+    def blocks(self) -> list[Callable[..., Any]]:
+        return [block for row in self.rows for block in row.blocks]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for row in self.rows for name in row.names]
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of each chain's first stage, and of all stages together."""
+        return [0, *accumulate(len(row.blocks) for row in self.rows)]
+
+    def schedules(self, schedule: Schedule) -> list[Schedule]:
+        """A schedule of all stages as one for each chain. None of its checkpoints may reach from one into another."""
+        return [
+            Schedule(end - start, [(kind, stage - start) for kind, stage in schedule.actions if start <= stage < end])
+            for start, end in pairwise(self.starts)
+        ]
+
+
+class BlockCall(nn.Module):
+    """A block with its other arguments bound, so that it is a function of one tensor that returns one tensor."""
+
+    def __init__(self, block: Callable[..., Any], arguments: Arguments, place: Place):
         super().__init__()
-        self.block, self.args, self.kwargs = block, args, kwargs
+        self.block, self.place = block, place
+        self.leaves, self.spec = tree_flatten(arguments)
+        self.leaves[place.takes] = None
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.block(x, *self.args, **self.kwargs)
+        return self.given_to_the_next(self.called(x))
 
+    def called(self, x: Tensor) -> Any:
+        """All that the block returns."""
+        leaves = self.leaves.copy()
+        leaves[self.place.takes] = x
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        return self.block(*args, **kwargs)
 
-def with_arguments(
-    blocks: Sequence[Callable[..., Tensor]], besides: Sequence[Arguments]
-) -> list[Callable[[Tensor], Tensor]]:
-    pairs = zip(blocks, besides or [((), {})] * len(blocks), strict=True)
-    return [BlockCall(block, *more) if any(more) else block for block, more in pairs]
+    def given_to_the_next(self, out: Any) -> Tensor:
+        return out if isinstance(out, Tensor) else tree_leaves(out)[self.place.gives]
 
 
 def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
     """Find the chain of a model, called with `inputs`: a tensor, a tuple of arguments, or a dict of named arguments.
 
     An `nn.Sequential` or a list is a chain. In any other model, the chain is the longest row of modules of one type in
-    which each receives the output of the one before. A row with less than half of another row's parameters is ignored.
+    which each receives a tensor that the one before has made. A row with less than half of another row's parameters is
+    ignored.
     """
+    chains = _found(model, inputs)
+    return max(chains, key=lambda chain: chain.rank)
+
+
+def find_chains(model: nn.Module | Sequence[Callable], inputs: Any) -> Chains:
+    """All chains of a model that have no block in common. One of them is the chain of `find_chain`."""
+    return Chains(_found(model, inputs))
+
+
+def _found(model: nn.Module | Sequence[Callable], inputs: Any) -> list[Chain]:
     args, kwargs = call_of(inputs)
     # A subclass with its own forward may do more than call one module after the other.
     own = isinstance(model, nn.Sequential) and type(model).forward is not nn.Sequential.forward
@@ -75,22 +137,21 @@ def find_chain(model: nn.Module | Sequence[Callable], inputs: Any) -> Chain:
         if len(args) != 1 or not isinstance(args[0], Tensor):
             found = type(args[0]).__name__ if len(args) == 1 else f"{type(inputs).__name__} of {len(args or kwargs)}"
             raise CkptError(f"x is a {found}, but the input of a chain must be a tensor")
-        return Chain(stages, args[0])
+        return [Chain(stages, args[0])]
     if not isinstance(model, nn.Module):
         raise CkptError(f"got a {type(model).__name__}, expected nn.Sequential, a list of stages, or a model of blocks")
     if not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
         raise CkptError(f"x is a {type(inputs).__name__}, but the model's input must be a tensor, or contain one")
     with without_cache(model):
         calls = _watch(model, args, kwargs)
-    rows = [(row, _parameters(row)) for row in _rows(calls) if len(row) > 1]
+    rows = _apart(_rows(calls))
     if not rows:
         raise NoChain(_why_there_is_none(model, calls))
-    most = max(parameters for _, parameters in rows)
-    row, _ = max((pair for pair in rows if 2 * pair[1] >= most), key=lambda pair: (len(pair[0]), pair[1]))
-    for call in row:
+    for call in rows[0].calls:
         _refuse_cache(call)
-    besides = [(call.args[1:], call.kwargs) for call in row]
-    return Chain([call.module for call in row], row[0].args[0], [call.path for call in row], besides)
+    rows = [row for row in rows if not any(_caches(call) for call in row.calls)]
+    chains = [(row.calls[0].start, row.chain(-rank)) for rank, row in enumerate(rows)]
+    return [chain for _, chain in sorted(chains, key=itemgetter(0))]
 
 
 # ---- one run of the model, watched ----------------------------------------------------------------------------------
@@ -101,20 +162,46 @@ class _ModuleCall:
     args: tuple
     kwargs: dict
     start: int  # the moment of the call; moments count calls and returns, and `end` is that of the return
-    version: int  # of the first argument at the call
+    given: list[Any]  # the leaves of args and kwargs, and their versions at the call
+    given_versions: list[int]
     end: int = -1
     out: Any = None
-    out_version: int = 0
+    made: list[Any] = field(default_factory=list)  # the leaves of what it returned, and their versions then
+    made_versions: list[int] = field(default_factory=list)
 
     @property
-    def links(self) -> bool:
-        """Is the first argument a tensor, and the result too?"""
-        return bool(self.args) and isinstance(self.args[0], Tensor) and isinstance(self.out, Tensor)
+    def plain(self) -> bool:
+        """Does it take one tensor and nothing else, and return one tensor?"""
+        alone = len(self.args) == 1 and not self.kwargs and isinstance(self.args[0], Tensor)
+        return alone and isinstance(self.out, Tensor)
 
-    def follows(self, other: _ModuleCall) -> bool:
-        """Was this one called with the output of the other one, unchanged?"""
-        same = self.args[0] is other.out and self.version == other.out_version
-        return same and other.end < self.start
+    def link(self, before: _ModuleCall) -> tuple[int, int] | None:
+        """Which tensor of another call, unchanged, is which argument of this one? (leaf that it gave, leaf that this
+        one takes.) What blocks only pass on, such as a bias that the first of them has made, does not count."""
+        if before.end >= self.start:
+            return None
+        for gives, leaf in enumerate(before.made):
+            if not _flows(leaf) or before.passes_on(gives) or self.passes_on(gives):
+                continue
+            for takes, mine in enumerate(self.given):
+                if mine is leaf and self.given_versions[takes] == before.made_versions[gives]:
+                    return gives, takes
+        return None
+
+    def passes_on(self, number: int) -> bool:
+        """Is this leaf of its containers one that it was given?"""
+        if isinstance(self.out, Tensor) or number >= len(self.made):
+            return False
+        return any(self.made[number] is leaf for leaf in self.given)
+
+
+def _flows(leaf: Any) -> bool:
+    """Can a gradient flow through it?"""
+    return isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+
+
+def _versions(leaves: list[Any]) -> list[int]:
+    return [version(leaf) if isinstance(leaf, Tensor) else 0 for leaf in leaves]
 
 
 def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_ModuleCall]:
@@ -127,8 +214,8 @@ def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_ModuleCall]:
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
             nonlocal moment
             moment += 1
-            written = version(args[0]) if args and isinstance(args[0], Tensor) else 0
-            under_way.append(_ModuleCall(path, module, args, kwargs, moment, written))
+            given = tree_leaves((args, kwargs))
+            under_way.append(_ModuleCall(path, module, args, kwargs, moment, given, _versions(given)))
             calls.append(under_way[-1])
 
         return hook
@@ -137,7 +224,8 @@ def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_ModuleCall]:
         nonlocal moment
         moment += 1
         call = under_way.pop()
-        call.end, call.out, call.out_version = moment, out, version(out) if isinstance(out, Tensor) else 0
+        call.end, call.out, call.made = moment, out, tree_leaves(out)
+        call.made_versions = _versions(call.made)
 
     handles = []
     for path, module in model.named_modules():
@@ -165,32 +253,109 @@ def buffers_restored(modules: Sequence[Any]) -> Iterator[None]:
                 buffer.copy_(old)
 
 
-def _rows(calls: list[_ModuleCall]) -> list[list[_ModuleCall]]:
-    """Rows of calls of one type, each of which gets the output of the call before it. No module in them runs twice."""
-    times = Counter(call.module for call in calls)
-    ends: dict[tuple[type, int], list[_ModuleCall]] = {}  # (type, id of what the last call returned) -> row
-    rows: list[list[_ModuleCall]] = []
+# ---- rows of blocks -------------------------------------------------------------------------------------------------
+@dataclass
+class _Row:
+    """Calls of one type, each of which gets a tensor that the call before it has made."""
+
+    calls: list[_ModuleCall]
+    links: list[tuple[int, int]] = field(default_factory=list)  # between one call and the next
+    runs: int = 1
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        return tuple(call.module for call in self.calls)
+
+    @property
+    def parameters(self) -> int:
+        return sum(p.numel() for module in self.modules for p in module.parameters())
+
+    def shares(self, other: _Row) -> bool:
+        """Is a block of one of them a block of the other one, or inside of it?"""
+        pairs = [(f"{one.path}.", f"{two.path}.") for one in self.calls for two in other.calls]
+        return any(one.startswith(two) or two.startswith(one) for one, two in pairs)
+
+    def chain(self, rank: int) -> Chain:
+        first, last = self.calls[0], self.calls[-1]
+        like_the_next, like_the_last = self.links[0][1], self.links[-1][0]
+        takes = [_leaf(first.given, like_the_next), *(takes for _, takes in self.links)]
+        gives = [*(gives for gives, _ in self.links), _leaf(last.made, like_the_last)]
+        return Chain(
+            list(self.modules),
+            ungraphed(first.given[takes[0]]),
+            [call.path for call in self.calls],
+            [None if call.plain else _besides(call, at) for call, at in zip(self.calls, takes, strict=True)],
+            [Place(*both) for both in zip(takes, gives, strict=True)],
+            self.runs,
+            rank,
+        )
+
+
+def _leaf(leaves: list[Any], likely: int) -> int:
+    """Where is the chain's own tensor? At the same place as in the next block, or it is the first one."""
+    if likely < len(leaves) and _flows(leaves[likely]):
+        return likely
+    return next(i for i, leaf in enumerate(leaves) if _flows(leaf))
+
+
+def _besides(call: _ModuleCall, takes: int) -> Arguments:
+    """What the block was given besides, without the graph that it came with."""
+    leaves, spec = tree_flatten((call.args, call.kwargs))
+    leaves[takes] = None
+    return tree_unflatten([ungraphed(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec)
+
+
+def ungraphed(t: Tensor) -> Tensor:
+    """The same tensor as a leaf of a new graph."""
+    return t.detach().requires_grad_(t.requires_grad)
+
+
+def _rows(calls: list[_ModuleCall]) -> list[_Row]:
+    """All rows of two or more. A row that runs several times is one, and a module that runs otherwise is in none."""
+    ends: dict[tuple[type, int], _Row] = {}  # (type, id of what the last call made) -> row
+    rows: list[_Row] = []
     for call in calls:
-        if not call.links or times[call.module] > 1:
+        if not any(map(_flows, call.given)) or not any(map(_flows, call.made)):
             continue
-        row = ends.get((type(call.module), id(call.args[0])))
-        if row is None or not call.follows(row[-1]):
-            row = []
+        kind = type(call.module)
+        before = [ends[kind, id(leaf)] for leaf in call.given if (kind, id(leaf)) in ends]
+        linked = [(row, link) for row in before if (link := call.link(row.calls[-1]))]
+        if linked:
+            row, link = linked[0]
+            row.calls.append(call)
+            row.links.append(link)
+        else:
+            row = _Row([call])
             rows.append(row)
-        row.append(call)
-        ends[type(call.module), id(call.out)] = row
-    return rows
+        ends |= {(kind, id(leaf)): row for leaf in call.made}
+    again: dict[tuple[nn.Module, ...], _Row] = {}
+    for row in rows:
+        if len(row.calls) > 1:
+            again.setdefault(row.modules, row)
+            again[row.modules].runs += again[row.modules] is not row
+    times = Counter(call.module for call in calls)
+    return [row for row in again.values() if all(times[module] == row.runs for module in row.modules)]
 
 
-def _parameters(row: list[_ModuleCall]) -> int:
-    return sum(p.numel() for call in row for p in call.module.parameters())
+def _apart(rows: list[_Row]) -> list[_Row]:
+    """Rows that share no block. The first is the longest one, and then the longest of those that are left."""
+    chosen: list[_Row] = []
+    while rows:
+        most = max(row.parameters for row in rows)
+        enough = (row for row in rows if 2 * row.parameters >= most)
+        chosen.append(max(enough, key=lambda row: (len(row.calls), row.parameters)))
+        rows = [row for row in rows if row.parameters and not row.shares(chosen[-1])]
+    return chosen
 
 
 # ---- models without a chain -----------------------------------------------------------------------------------------
-def _refuse_cache(call: _ModuleCall) -> None:
+def _caches(call: _ModuleCall) -> list[Any]:
     """A cache of keys and values grows with every call, so a block that runs again would find its own entries."""
-    caches = [leaf for leaf in tree_leaves((call.args[1:], call.kwargs)) if type(leaf).__name__.endswith("Cache")]
-    if caches:
+    return [leaf for leaf in call.given if type(leaf).__name__.endswith("Cache")]
+
+
+def _refuse_cache(call: _ModuleCall) -> None:
+    if caches := _caches(call):
         raise CkptError(
             f"{call.path} is called with a {type(caches[0]).__name__}, which grows with every call, so a block that "
             "runs again would find its own entries in it. Training needs no cache. Set use_cache=False in the config "
@@ -220,10 +385,8 @@ def _why_not(path: str, blocks: list[nn.Module], calls: list[_ModuleCall]) -> st
     if [call.module for call in of_blocks] != blocks:
         return f"the blocks of {path} did not run once each, in order"
     for i, call in enumerate(of_blocks):
-        if not call.links:
-            takes = type(call.args[0]).__name__ if call.args else "nothing by position"
-            what = f"it takes {takes} and returns {type(call.out).__name__}"
-            return f"block {i} of {path} does not take one tensor and return one ({what})"
-        if i and not call.follows(of_blocks[i - 1]):
+        if not any(map(_flows, call.given)) or not any(map(_flows, call.made)):
+            return f"block {i} of {path} does not take and return tensors through which a gradient can flow"
+        if i and not call.link(of_blocks[i - 1]):
             return f"block {i} of {path} does not receive the output of block {i - 1}"
     return f"the blocks of {path} belong to a longer row"  # not reached if no row was found

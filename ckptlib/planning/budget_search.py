@@ -1,11 +1,11 @@
-"""Which plan keeps a whole training step within a budget? Plan the chain for many budgets, measure steps, bisect."""
+"""Which plan keeps a whole training step within a budget? Plan the chains for many budgets, measure steps, bisect."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import inf
@@ -24,21 +24,21 @@ from ..remember.measurement import SIMULATED, Measurement, measure
 from ..remember.move_to_device import Moved
 from ..remember.user_models import Training
 from ..torch_internals import FakeTensorMode
-from .block_detection import Chain, find_chain
+from .block_detection import Chain, Chains, find_chains
 from .known_schedules import store_all
 from .optimal_schedule import LEVELS, WORK, optimal, smallest_budget
 from .optimal_schedule_table import BudgetTable
 from .profile_stages import profile_stages
 from .schedule import Schedule
 from .scheduled_model import apply_schedule
-from .stage_costs import Costs
+from .stage_costs import Costs, after_all, between, joined, times
 
 PLANS = 64  # the most plans to choose from, because bisection measures seven of them
 OFFERS = 6  # plans that are run and shown if no budget is named
 
 
 class Found(NamedTuple):
-    """A schedule of the chain, or None for the unchanged model, and the measured step."""
+    """A schedule of the chains, or None for the unchanged model, and the measured step."""
 
     schedule: Schedule | None
     measured: Measurement
@@ -87,13 +87,13 @@ class WholeStep:
     def run(self, schedule: Schedule | None = None) -> Found:
         """Measure the step, run by the schedule or, without one, as the model runs it."""
         if schedule not in self.seen:
-            chain = self.chain if schedule else None  # found in a separate run before the measured one
+            chains = self.chains if schedule else None  # found in a separate run before the measured one
             notes: list[str] = []
 
             def setup() -> Callable[[], None]:
                 training = self.build()
                 notes[:] = training.notes
-                run = apply_schedule(training.model, chain, schedule) if chain and schedule else None
+                run = apply_schedule(training.model, chains, schedule) if chains and schedule else None
                 passes, update = training.passes(run), self.update(training)
 
                 def step() -> None:
@@ -110,44 +110,76 @@ class WholeStep:
         return self.seen[schedule]
 
     @cached_property
-    def _looked_at(self) -> tuple[Chain, int]:
-        """The chain, and the FLOPs of a plain step. The chain's blocks belong to a model that is used only here."""
+    def _looked_at(self) -> tuple[Chains, int]:
+        """The chains, and the FLOPs of a plain step. The chains' blocks belong to a model that is used only here."""
         with self.as_measured():
             training = self.build()
-            chain = find_chain(training.model, training.inputs)
+            chains = find_chains(training.model, training.inputs)
             with Flops() as counted:
                 training.passes()()
         self.tick()
-        return chain, counted.total
+        return chains, counted.total
 
     @cached_property
     def costs(self) -> Costs:
-        """The costs of the chain's stages."""
-        with self.as_measured(), self._on_accelerator(self.chain) as chain:
-            return profile_stages(chain, flops=self.unit == "FLOPs")
+        """The costs of the stages of all chains."""
+        return joined(self.rows)
+
+    @cached_property
+    def rows(self) -> list[Costs]:
+        """The costs of each chain. One that runs several times counts as one run with as many times the costs."""
+        found = []
+        for chain in self.chains.rows:
+            with self.as_measured(), self._on_accelerator(chain) as there:
+                found.append(times(chain.runs, profile_stages(there, flops=self.unit == "FLOPs")))
+        return found
 
     @cached_property
     def _with_the_rest(self) -> Costs:
-        """The chain's costs, plus one more stage for everything after the chain, such as a head and the loss.
+        """The chains' costs, plus one more stage after each, for everything up to the next chain or up to the loss.
 
-        That stage is never recomputed, and its memory was measured. The gradients of parameters appear in a stage's
-        backward and stay in memory, so they are counted with the gradient that flows back through the chain. If all
-        times are 0, each forward counts as 1.
+        Those stages are never recomputed, and their memory was measured. The gradients of parameters appear in a
+        stage's backward and stay in memory, so they are counted with the gradient that flows back through the chain. If
+        all times are 0, each forward counts as 1.
         """
-        c, (need, stays) = self.costs.timed, self._after_the_chain()
-        own = [sum(p.nbytes for p in parameters(block) if p.requires_grad) for block in self.chain.blocks]
-        more = [stays + sum(own[i:]) for i in range(c.n + 1)]
-        dx = [*(nbytes + extra for nbytes, extra in zip(c.dx, more, strict=True)), 0]
-        more_of = {name: [*getattr(c, name), 0] for name in ("ftime", "btime", "x", "xbar")}
-        more_of |= {name: [*getattr(c, name), need] for name in ("ftmp", "btmp", "atmp")}
-        saves = {name: [*getattr(c, name), True] for name in ("saves_x", "saves_y")}
-        return Costs(**more_of, **saves, dx=dx, dy_at_start=False)
+        need, stays = self._after_the_chains()
+        nothing_timed = self.costs.timed is not self.costs
+        rows = [replace(row, ftime=[1] * row.n) if nothing_timed else row for row in self.rows]
+        gaps = [self._stays_between(one, two) for one, two in pairwise(self.chains.rows)]
+        added = [between(one, two, nbytes) for (one, two), nbytes in zip(pairwise(rows), gaps, strict=True)]
+        added.append(after_all(rows[-1], need))
+        costs = joined([costs for pair in zip(rows, added, strict=True) for costs in pair])
+        own = [sum(p.nbytes for p in parameters(block) if p.requires_grad) for block in self.chains.blocks]
+        for at in self._added[:-1]:
+            own.insert(at, 0)
+        more = [stays + sum(own[i:]) for i in range(costs.n)]
+        dx = [*(nbytes + extra for nbytes, extra in zip(costs.dx, more, strict=False)), 0]
+        return replace(costs, dx=dx, dy_at_start=False)
 
-    def _after_the_chain(self) -> tuple[int, int]:
-        """(bytes needed between the chain's forward and its backward, the part of them that stays), in a plain step."""
-        measured, last = self.run().measured, self.chain.names[-1]
-        line, ops = measured.timeline, measured.trace.ops
-        where = [f"{ops[change.op].module}." if change.op >= 0 else "" for change in line.changes]
+    @property
+    def _added(self) -> list[int]:
+        """The numbers of the stages that stand for what comes after each chain."""
+        return [start + i for i, start in enumerate(self.chains.starts[1:])]
+
+    def _stays_between(self, one: Chain, two: Chain) -> int:
+        """Bytes that stay in memory between the forward of one chain and that of the next one, in a plain step."""
+        line, where = self.run().measured.timeline, self._modules_of_changes
+        ends = [i for i, module in enumerate(where) if module.startswith(f"{one.names[-1]}.")]
+        begins = [i for i, module in enumerate(where) if module.startswith(f"{two.names[0]}.")]
+        forward = [i for i in ends if line.changes[i].phase == "forward"]
+        if not forward or not begins or begins[0] < forward[-1]:
+            return 0
+        return max(line.total(begins[0] - 1) - line.total(forward[-1]), 0)
+
+    @cached_property
+    def _modules_of_changes(self) -> list[str]:
+        measured = self.run().measured
+        ops = measured.trace.ops
+        return [f"{ops[change.op].module}." if change.op >= 0 else "" for change in measured.timeline.changes]
+
+    def _after_the_chains(self) -> tuple[int, int]:
+        """(bytes needed between the chains' forward and their backward, the part that stays), in a plain step."""
+        line, last, where = self.run().measured.timeline, self.chains.names[-1], self._modules_of_changes
         inside = [i for i, module in enumerate(where) if module.startswith(f"{last}.")]
         forward = [i for i in inside if line.changes[i].phase == "forward"]
         backward = [i for i in inside if line.changes[i].phase != "forward"]
@@ -162,7 +194,7 @@ class WholeStep:
     def frugal(self) -> Schedule:
         """The plan that needs the least memory, according to the costs."""
         costs = self._with_the_rest
-        return self._of_the_chain(optimal(costs, smallest_budget(costs)))
+        return self._of_the_chains(optimal(costs, smallest_budget(costs)))
 
     @cached_property
     def plans(self) -> list[Schedule]:
@@ -179,11 +211,12 @@ class WholeStep:
         best = accumulate(table.best[0, 0, costs.n - 1].tolist(), min, initial=slowest)
         faster = [level for level, (before, time) in enumerate(pairwise(best)) if time < before]
         some = faster[:: len(faster) // PLANS + 1]
-        return [self.frugal, *(self._of_the_chain(table.schedule(level)) for level in some)]
+        return [self.frugal, *(self._of_the_chains(table.schedule(level)) for level in some)]
 
-    def _of_the_chain(self, schedule: Schedule) -> Schedule:
-        """The schedule without the additional stage, which takes no time."""
-        return Schedule(self.costs.n, [action for action in schedule.actions if action.stage < self.costs.n])
+    def _of_the_chains(self, schedule: Schedule) -> Schedule:
+        """The schedule without the additional stages, which take no time."""
+        own = {at: i for i, at in enumerate(i for i in range(schedule.n) if i not in self._added)}
+        return Schedule(self.costs.n, [(kind, own[stage]) for kind, stage in schedule.actions if stage in own])
 
     @contextmanager
     def as_measured(self) -> Iterator[None]:
@@ -200,7 +233,8 @@ class WholeStep:
             return
         there = torch.device("cuda" if phantom.is_phantom(self.device) else self.device)
         try:
-            yield Chain(*Moved(there)((chain.blocks, chain.x, chain.paths, chain.besides)))
+            blocks, x, besides = Moved(there)((chain.blocks, chain.x, chain.besides))
+            yield replace(chain, blocks=blocks, x=x, besides=besides)
         finally:
             Moved(torch.device("cpu"))(chain.blocks)
 
@@ -210,7 +244,7 @@ class WholeStep:
         return "FLOPs" if self.fake or self.device == SIMULATED or phantom.running() else "s"
 
     @property
-    def chain(self) -> Chain:
+    def chains(self) -> Chains:
         return self._looked_at[0]
 
     @property

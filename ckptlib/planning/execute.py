@@ -220,9 +220,8 @@ class _Before:
 
     def __init__(self, layer: Any, x: Tensor):
         self.global_state = GlobalState(True, [x])
-        self.besides = [
-            _Saved(t) for t in tensors_in([layer.args, layer.kwargs] if isinstance(layer, BlockCall) else [])
-        ]
+        # Without the graph that they came with, which may hold this run.
+        self.besides = [_Saved(t.detach()) for t in tensors_in(layer.leaves if isinstance(layer, BlockCall) else [])]
         modules = layer.modules() if isinstance(layer, nn.Module) else ()
         self.buffers = [
             (module, name, buffer.clone())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from math import inf
 from typing import Any, NamedTuple
 
@@ -27,6 +28,11 @@ from ..units import mib
 from .block_detection import buffers_restored
 from .budget_search import NoPlanFits, WholeStep
 from .checkpointed_modules import CheckpointedModules
+
+
+class NoModules(CkptError):
+    """No single module can be checkpointed."""
+
 
 HALVINGS = 6  # limits that are tried: half of what the largest module saves, a quarter, and so on
 
@@ -97,6 +103,10 @@ class ModuleSearch:
         found[self.plain] = []
         plans = [self._plan(replace(like, budget=peak), found[peak]) for peak in sorted(found) if peak <= self.plain]
         return [plan for i, plan in enumerate(plans) if all(plan.extra < other.extra for other in plans[:i])]
+
+    def least(self) -> int:
+        """The fewest bytes that were measured with any set."""
+        return min(map(self.peak, self._whole_cuts()), default=self.plain)
 
     @property
     def plain(self) -> int:
@@ -265,9 +275,25 @@ def _watched(model: nn.Module, inputs: Any) -> dict[str, _Calls]:
     return calls
 
 
+def held_outside(step: WholeStep) -> float:
+    """Which part of the activations is held outside of the chains' blocks, in modules that have parts of their own?"""
+    blocks = [f"{name}." for name in step.chains.names]
+    line = step.run().measured.timeline
+    end = next((i for i, c in enumerate(line.changes) if c.phase in ("backward", "recompute")), len(line.changes))
+    held = [(c.owner.module, c.nbytes) for c in line.alive(end - 1) if c.owner.category == "activation"]
+
+    def may_be_saved(path: str) -> bool:
+        if any(f"{path}.".startswith(block) for block in blocks):
+            return False
+        above = list(accumulate(path.split("."), "{}.{}".format))[:-1]
+        return any(not any(block.startswith(f"{name}.") for block in blocks) for name in above)
+
+    return sum(n for path, n in held if may_be_saved(path)) / max(sum(n for _, n in held), 1)
+
+
 def plan_modules(step: WholeStep, budget: float = inf, why: str = "") -> ModulePlan:
     """The modules to checkpoint so that the step fits in the budget; `why` says why there is no plan of a chain."""
     search = ModuleSearch(step)
     if not search.candidates:
-        raise CkptError(f"{why}. Nor can a single module be checkpointed, because none saves activations of its own")
+        raise NoModules(f"{why}. Nor can a single module be checkpointed, because none saves activations of its own")
     return search.within(budget, why)

@@ -61,7 +61,8 @@ def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
     if exact:
         return table.schedule(room // unit)
     time = table.time(room // unit)
-    found = [_frugal_schedule(costs), *([table.schedule(room // unit)] if time < inf else []), *_classics(costs, time)]
+    classics = (one for one in _classics(costs, time) if all(np.array(one.forwards())[list(costs.once)] == 1))
+    found = [_frugal_schedule(costs), *([table.schedule(room // unit)] if time < inf else []), *classics]
     costed = ((schedule, schedule.cost(costs)) for schedule in found)
     return min((pair for pair in costed if pair[1].peak <= budget), key=lambda pair: pair[1].time)[0]
 

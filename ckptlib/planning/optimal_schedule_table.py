@@ -9,7 +9,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .schedule import BACKWARD, FORWARD, RESTORE, SAVE_ALL, SAVE_INPUT, Action, Schedule
-from .stage_costs import Costs
+from .stage_costs import TOO_LARGE, Costs
 
 
 class Needs:
@@ -36,6 +36,7 @@ class Needs:
         self._saving_all = xbar + atmp
         self._first = x[1:] + ftmp  # the input is in memory already, and counted
         self._later = x[:-1] + x[1:] + ftmp
+        self._once = np.flatnonzero(costs.once)  # no checkpoint reaches across these
 
     def of(self, s: int, t: int, input_saved: int) -> np.ndarray:
         """Row 0: save all of s; row i: run forward from s up to a checkpoint at s + i."""
@@ -45,6 +46,8 @@ class Needs:
         need[1:2] = self._first[s]
         need = np.maximum.accumulate(need) + gradient
         need[0] = max(self._backward[input_saved][s], self._saving_all[s] + gradient)
+        for first in self._once[np.searchsorted(self._once, s) :][:1]:
+            need[first - s + 1 :] = TOO_LARGE
         return self._up(need)
 
     def contexts(self, s: int) -> range:

@@ -23,17 +23,19 @@ from ..remember.user_models import Training, as_module, build, call_of, own_loss
 from ..torch_internals import without_dispatch_modes
 from ..tracing.storages import tensors_in
 from .block_detection import NoChain
-from .budget_search import WholeStep
-from .module_plan import ModulePlan, plan_modules
+from .budget_search import NoPlanFits, WholeStep
+from .module_plan import ModulePlan, NoModules, held_outside, plan_modules
 from .optimal_schedule import check_budget
 from .schedule import Schedule
 from .scheduled_model import ScheduledModel, apply_schedule
 from .stage_costs import Costs
 
+WORTH_TRYING = 0.1  # a plan over modules is tried if so much of the activations is held outside of the chains
+
 
 @dataclass
 class Plan:
-    """The fastest schedule of the model's chain that was found to keep the whole training step within the budget."""
+    """The fastest schedule of the model's chains that was found to keep the whole training step within the budget."""
 
     schedule: Schedule
     budget: float
@@ -43,12 +45,12 @@ class Plan:
 
     @property
     def costs(self) -> Costs:
-        """The costs of the chain's stages. Times are seconds if the step was measured on its own device, else FLOPs."""
+        """The costs of all chains' stages. Times are seconds if the step was measured on its own device, else FLOPs."""
         return self.whole.costs
 
     @property
     def chain_peak(self) -> int:
-        """The bytes that the chain needs by its costs. The rest of `peak` does not depend on the schedule."""
+        """The bytes that the chains need by their costs. The rest of `peak` does not depend on the schedule."""
         return self.schedule.cost(self.costs).peak
 
     @property
@@ -71,7 +73,7 @@ class Plan:
 
     def applied_to(self, model: nn.Module) -> ScheduledModel:
         """`model`, run by the schedule. It must be built like the model that was planned, and it trains as before."""
-        return apply_schedule(model, self.whole.chain, self.schedule)
+        return apply_schedule(model, self.whole.chains, self.schedule)
 
 
 def plan(
@@ -98,13 +100,15 @@ def plan(
                 program that was started with `ckptlib phantom`, because every plan is run there.
     fake        plan with shapes only. Nothing is computed, so a model of any size takes seconds.
 
-    The library recomputes a chain, which is an `nn.Sequential`, a list of stages, or the model's repeated blocks. The
-    budget is the peak of the whole step, as `ck.measure` counts it. It includes parameters, gradients, the optimizer's
-    state and its step, and the rounding of the allocator. If no plan fits, NoPlanFits reports the smallest budget that
-    would work.
+    The library recomputes chains. A chain is an `nn.Sequential`, a list of stages, or a row of the model's blocks, each
+    of which receives a tensor from the one before, whatever else it takes and returns. A model may have several, such
+    as an encoder and a decoder, which are planned together. The budget is the peak of the whole step, as `ck.measure`
+    counts it. It includes parameters, gradients, the optimizer's state and its step, and the rounding of the allocator.
+    If no plan fits, NoPlanFits reports the smallest budget that would work.
 
-    If the model has no chain, because its blocks have skip connections, return several things or form a tree, the
-    result is a ModulePlan. It lists modules to checkpoint one by one, which were chosen by measured bytes and FLOPs.
+    If the model has no chain, because something happens between its blocks or they form a tree, the result is a
+    ModulePlan. It lists modules to checkpoint one by one, which were chosen by measured bytes and FLOPs. The same holds
+    if that saves more than a plan of the chains, because they are a small part of the model.
     """
     if phantom.is_phantom(device):
         phantom.require(device)
@@ -126,10 +130,41 @@ def plan(
         whole = WholeStep(training, device, gpu or preset(DEFAULT), fake, tick=bar.update)
         whole.run()  # run the unchanged step first, so that an error in the step shows before any search
         try:
-            found = whole.within(budget)
+            outside = held_outside(whole) if whole.chains.rows[0].paths else 0.0
         except NoChain as error:
             return plan_modules(whole, budget, str(error))
+        if outside < WORTH_TRYING:
+            return _of_chains(whole, budget, own)
+        return _better(whole, budget, own, outside)
+
+
+def _of_chains(whole: WholeStep, budget: float, own: nn.Module | None) -> Plan:
+    found = whole.within(budget)
     return Plan(found.plan, budget, found.peak, whole, own)
+
+
+def _better(whole: WholeStep, budget: float, own: nn.Module | None, outside: float) -> Plan | ModulePlan:
+    """Schedules of the chains, or a plan over modules: whichever computes less or, without a budget, may save more."""
+    rows = " and ".join(f"{row.names[0]} … {row.names[-1]}" for row in whole.chains.rows)
+    why = f"modules outside of the chains {rows} hold {outside:.0%} of the activations"
+    found: list[Plan | ModulePlan] = []
+    smallest = []
+    for attempt in (lambda: _of_chains(whole, budget, own), lambda: plan_modules(whole, budget, why)):
+        try:
+            found.append(attempt())
+        except NoPlanFits as error:
+            smallest.append(error.smallest)
+        except NoModules:
+            pass
+    if not found:
+        raise NoPlanFits(budget, min(smallest))
+    of_chains, of_modules = found[0], found[-1]
+    if isinstance(of_chains, Plan) and isinstance(of_modules, ModulePlan):
+        if not of_chains.extra and not of_modules.extra:  # nothing needs to run again
+            return of_modules if of_modules.search.least() < whole.least.peak else of_chains
+        if whole.unit != "FLOPs" or of_chains.extra <= of_modules.extra:
+            return of_chains
+    return of_modules
 
 
 def _own(model: Any, inputs: Any) -> nn.Module:

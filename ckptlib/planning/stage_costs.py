@@ -26,6 +26,8 @@ class Costs:
     atmp              the same for a forward that saves everything, where less is temporary; by default the same as ftmp
     saves_x, saves_y  n booleans: whether stage i, when it saves everything, saves its input and its output; by default
                       True. A value that neither the stage before nor the stage after it saves is freed after use
+    once              n booleans: whether stage i may not run again, so that no checkpoint reaches across it; by default
+                      False. Between two chains of one model, for example, there is work that no schedule repeats
     dy_at_start       whether dx[n], the gradient of the chain's output, is in memory from the start, as if the caller
                       held it (rotor's rule); if not, it is created when backward begins, as it is after a loss
     """
@@ -40,6 +42,7 @@ class Costs:
     atmp: Sequence[int] = _AS_COMPUTED
     saves_x: Sequence[bool] = _AS_COMPUTED
     saves_y: Sequence[bool] = _AS_COMPUTED
+    once: Sequence[bool] = _AS_COMPUTED
     dy_at_start: bool = True
 
     def __post_init__(self) -> None:
@@ -47,7 +50,7 @@ class Costs:
         if n == 0:
             raise CkptError("ftime is empty, but a chain has at least one stage")
         defaults = {"dx": self.x, "ftmp": [0] * n, "btmp": [0] * n, "atmp": [0] * n if self.ftmp is None else self.ftmp}
-        defaults |= {"saves_x": [True] * n, "saves_y": [True] * n}
+        defaults |= {"saves_x": [True] * n, "saves_y": [True] * n, "once": [False] * n}
         for name in (field.name for field in fields(self) if field.name != "dy_at_start"):
             given = getattr(self, name)
             values = tuple(defaults[name] if given is None else given)
@@ -55,7 +58,7 @@ class Costs:
             if len(values) != expected:
                 hint = " (the input of stage 0 first, then every stage's output)" if name in ("x", "dx") else ""
                 raise CkptError(f"{name} has {len(values)} entries for {n} stages, expected {expected}{hint}")
-            booleans = name.startswith("saves")
+            booleans = name.startswith("saves") or name == "once"
             checked = map(bool, values) if booleans else _numbers(name, values, whole=not name.endswith("time"))
             object.__setattr__(self, name, tuple(checked))
 
@@ -80,6 +83,39 @@ class Costs:
         if n < 1:
             raise CkptError(f"n is {n}, but a chain has at least one stage")
         return cls([1] * n, [1] * n, [1] * (n + 1), [1] * n, dx=[0] * (n + 1))
+
+
+# ---- several chains of one model ------------------------------------------------------------------------------------
+BY_STAGE = ("ftime", "btime", "xbar", "ftmp", "btmp", "atmp", "saves_x", "saves_y", "once")
+BY_VALUE = ("x", "dx")  # n + 1 of them
+
+
+def joined(rows: Sequence[Costs]) -> Costs:
+    """Chains as one chain. Where one ends, the value is the input of the next one."""
+    of_stages = {name: [value for row in rows for value in getattr(row, name)] for name in BY_STAGE}
+    of_values = {name: [value for row in rows for value in getattr(row, name)[: row.n]] for name in BY_VALUE}
+    for name, values in of_values.items():
+        values.append(getattr(rows[-1], name)[-1])
+    return Costs(**of_stages, **of_values, dy_at_start=rows[-1].dy_at_start)
+
+
+def times(runs: int, costs: Costs) -> Costs:
+    """A chain that runs several times in one step, by the same schedule. Only what is temporary is needed once."""
+    if runs == 1:
+        return costs
+    ftime, btime = ([runs * time for time in of_stages] for of_stages in (costs.ftime, costs.btime))
+    return replace(costs, ftime=ftime, btime=btime, x=[runs * n for n in costs.x], xbar=[runs * n for n in costs.xbar])
+
+
+def between(one: Costs, two: Costs, nbytes: int) -> Costs:
+    """A stage for the work between two chains, which keeps so many bytes and never runs again."""
+    x, dx = [one.x[-1], two.x[0]], [one.dx[-1], two.dx[0]]
+    return Costs([0], [0], x, [max(nbytes, x[1])], dx, once=[True], dy_at_start=False)
+
+
+def after_all(last: Costs, nbytes: int) -> Costs:
+    """A stage for the work after the last chain, which needs so many bytes for a moment."""
+    return Costs([0], [0], [last.x[-1], 0], [0], [last.dx[-1], 0], [nbytes], [nbytes], dy_at_start=False)
 
 
 def _numbers(name: str, values: tuple, whole: bool) -> Iterator[int | float]:

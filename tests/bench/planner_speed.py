@@ -24,7 +24,7 @@ from rows import between, row
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint_sequential
 
-from ckptlib.planning.block_detection import find_chain
+from ckptlib.planning.block_detection import Chains, find_chain
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, revolve, sequential, sqrt, store_all
 from ckptlib.planning.optimal_schedule import optimal
@@ -143,7 +143,7 @@ def plans(rounds: int) -> None:
             theirs = step_of(run)
             peak = chain_peak(theirs)
             planned = optimal(costs, peak)
-            found, ours = planned.cost(costs), step_of(ScheduledModel(model, find_chain(model, x), planned))
+            found, ours = planned.cost(costs), step_of(ScheduledModel(model, Chains([find_chain(model, x)]), planned))
             profiled, measured = found.time / schedule.cost(costs).time, ratio(ours, theirs, rounds)
             worst.append((profiled, measured))
             sizes = f"{peak:12,}{chain_peak(ours):12,}{found.peak:12,}"

@@ -89,7 +89,7 @@ def test_the_smallest_budget_is_named(ask, budget):
         ({**CHAIN, "bttmp": [9, 9, 9]}, "has 'bttmp', expected only ftime, btime, x, xbar, dx"),
         ({**CHAIN, "bttmp": [9, 9, 9]}, ". Did you mean btmp?"),
         ({"ftimes": [1]}, "Did you mean ftime?"),
-        ({**CHAIN, "qqq": 1}, "saves_y, dy_at_start\n"),
+        ({**CHAIN, "qqq": 1}, "saves_y, once, dy_at_start\n"),
         ({**CHAIN, "saves_x": True}, "is True, expected a list of booleans"),
         ({**CHAIN, "saves_x": [True, False]}, "saves_x has 2 entries for 3 stages, expected 3"),
         ({**CHAIN, "saves_y": [True, "false", True]}, 'is "false", expected true or false'),

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 import ckptlib as ck
 from ckptlib.cli import main
 from ckptlib.errors import CkptError
-from ckptlib.planning.apply import write_plan
+from ckptlib.planning.apply import FORMAT, write_plan
 
 WIDTH = 16
 EXACT = {"rtol": 1e-12, "atol": 1e-14}
@@ -282,7 +282,7 @@ def test_what_cannot_be_applied_is_told(plans, tmp_path):
     for contents, message in [
         ("{", "is not JSON"),
         ("{}", "not a plan of this release"),
-        ('{"format": 1}', "complete"),
+        (json.dumps({"format": FORMAT}), "complete"),
     ]:
         path = tmp_path / f"{len(cases)}.json"
         path.write_text(contents)

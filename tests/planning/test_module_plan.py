@@ -27,11 +27,11 @@ class Part(nn.Module):
 
     def forward(self, x, more):
         y = self.drop(self.down(torch.tanh(self.up(self.norm(x)))))
-        return x + y * more["scale"], y.mean()
+        return y * more["scale"], y.mean()
 
 
 class Siamese(nn.Module):
-    """Two branches with one set of weights, a skip connection over all blocks, and a head."""
+    """Two branches with one set of weights, skip connections around all blocks, and a head."""
 
     def __init__(self):
         super().__init__()
@@ -41,7 +41,8 @@ class Siamese(nn.Module):
     def branch(self, x):
         losses, start = [], x
         for part in self.parts:
-            x, loss = part(x, {"scale": x.new_full((1,), 0.5)})
+            y, loss = part(x, {"scale": x.new_full((1,), 0.5)})
+            x = x + y
             losses.append(loss)
         return self.head(self.inplace(x + start)), sum(losses)
 
@@ -143,24 +144,3 @@ def test_the_command_lists_the_modules_writes_them_and_compares_gradients(tmp_pa
         return ck.apply(model, "plan.json"), x
 
     assert ck.measure(planned, builds=True).peak == answer["step_peak"]
-
-
-def test_an_encoder_and_a_decoder_whose_blocks_return_tuples():
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    sizes = {"vocab_size": 90, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
-    config = T5Config(**sizes, dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0)
-    ids = torch.arange(8 * 32).view(8, 32) % 90
-
-    def t5():
-        torch.manual_seed(0)
-        return T5ForConditionalGeneration(config), {"input_ids": ids, "labels": ids}
-
-    plan = ck.plan(t5, device="cpu", fake=True).offers[0]
-    assert plan.peak < 0.5 * plan.plain_peak
-    results = []
-    for model in (t5()[0], ck.apply(t5()[0], plan)):
-        model(input_ids=ids, labels=ids).loss.backward()
-        results.append([p.grad for p in model.parameters()])
-    for a, b in zip(*results, strict=True):
-        torch.testing.assert_close(a, b)

@@ -54,7 +54,7 @@ class Search:
             return
         i, now = current, nbytes + dy + (0 if current in there else c.x[current])
         keeping = own if i in there else own | {i}
-        for kept in {own, keeping}:
+        for kept in {own, keeping} if not c.once[i] else ():
             yield c.ftime[i], now + c.x[i + 1] + c.ftmp[i], (i + 1, kept, full, last)
         if i not in full:
             kept = keeping if c.saves_x[i] else own - {i}
@@ -108,6 +108,12 @@ def chains(draw, shortest: int = 1, longest: int = 7, frees: bool = False) -> Co
     return Costs(draw(lists(9, n)), draw(lists(9, n)), x, xbar, dx, **tmp, **saves, dy_at_start=draw(st.booleans()))
 
 
+@st.composite
+def chains_with_stages_that_run_once(draw) -> Costs:
+    costs = draw(chains(shortest=2, longest=5))
+    return replace(costs, once=draw(st.lists(st.booleans(), min_size=costs.n, max_size=costs.n)))
+
+
 def check_every_budget(costs: Costs, front: list[tuple[int, float]], step: int = 1) -> int:
     """From below the smallest budget to above what storing everything takes; the number of budgets compared."""
     smallest, plain = front[-1][0], store_all(costs.n).cost(costs).peak
@@ -128,6 +134,14 @@ def check_every_budget(costs: Costs, front: list[tuple[int, float]], step: int =
 @given(chains(longest=5))
 def test_optimal_equals_exhaustive_search_at_every_budget(costs):
     check_every_budget(costs, Search(costs).front())
+
+
+@settings(deadline=None, max_examples=40)
+@given(chains_with_stages_that_run_once())
+def test_optimal_equals_exhaustive_search_where_some_stages_may_run_only_once(costs):
+    check_every_budget(costs, Search(costs).front())
+    runs = optimal(costs, smallest_budget(costs)).forwards()
+    assert all(times == 1 for times, once in zip(runs, costs.once, strict=True) if once)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import checkpoint_sequential
 
 from ckptlib.errors import CkptError
-from ckptlib.planning.block_detection import find_chain
+from ckptlib.planning.block_detection import Chains, find_chain
 from ckptlib.planning.budget_search import NoPlanFits
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import periodic, recompute_all, revolve, sequential, sqrt, store_all
@@ -44,7 +44,7 @@ def plan_chain(model, x, budget, costs=None) -> ChainPlan:
     """The fastest schedule of the chain alone, and the model run by it: each of its bytes can be predicted."""
     costs = costs or profile_chain(model, x)
     schedule = optimal(costs, budget)
-    return ChainPlan(schedule, costs, ScheduledModel(model, find_chain(model, x), schedule))
+    return ChainPlan(schedule, costs, ScheduledModel(model, Chains([find_chain(model, x)]), schedule))
 
 
 # ---- three chains ---------------------------------------------------------------------------------------------------
@@ -445,7 +445,7 @@ def test_a_planned_module_learns():
 def test_blocks_in_another_order_and_with_arguments_of_their_own_are_a_chain(kind):
     torch.manual_seed(0)
     model, x = globals()[kind](), torch.ones(2, 4)
-    module = ScheduledModel(model, find_chain(model, x), recompute_all(3))
+    module = ScheduledModel(model, Chains([find_chain(model, x)]), recompute_all(3))
     gradients = []
     for run in (model, module):
         model.zero_grad()
@@ -581,7 +581,7 @@ def test_values_and_arguments_of_blocks_that_are_overwritten_before_backward_are
     """As plain autograd does. What all blocks write to, and none needs, may change."""
     torch.manual_seed(0)
     model, x, mask = MaskedRow(), torch.randn(4, 16), torch.rand(4, 16) < 0.5
-    module = ScheduledModel(model, find_chain(model, (x, mask)), periodic(6, 3))
+    module = ScheduledModel(model, Chains([find_chain(model, (x, mask))]), periodic(6, 3))
     gradients = []
     for run in (model, module):
         model.zero_grad()
@@ -622,7 +622,7 @@ def test_a_sequential_with_a_forward_of_its_own_is_no_plain_chain():
 
 def test_a_backward_in_the_middle_of_the_row_is_refused():
     model, x = Shuffled(), torch.randn(8, 16)
-    module = ScheduledModel(model, find_chain(model, x), recompute_all(6))
+    module = ScheduledModel(model, Chains([find_chain(model, x)]), recompute_all(6))
     model.between = lambda x: (x.sum().backward(), x)[1]
     with pytest.raises(CkptError, match="backward began after 1 of 6 stages"):
         module(x)

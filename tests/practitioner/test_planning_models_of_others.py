@@ -11,7 +11,7 @@ from ckptlib.cli import main
 from ckptlib.cuda.gpus import preset
 from ckptlib.fitting.fit import fits
 from ckptlib.planning.apply import apply, unapply
-from ckptlib.planning.block_detection import find_chain
+from ckptlib.planning.block_detection import Chains, find_chain
 from ckptlib.planning.budget_search import NoPlanFits, WholeStep
 from ckptlib.planning.execute import execute
 from ckptlib.planning.known_schedules import store_all
@@ -67,7 +67,7 @@ def test_gradients_and_buffers_by_the_plan_are_autograds(training, name):
         torch.manual_seed(1)
         made.model.load_state_dict(start)
         made.model.zero_grad()
-        loss = made.passes(apply_schedule(made.model, made.found, schedule) if schedule else None)()
+        loss = made.passes(apply_schedule(made.model, Chains([made.found]), schedule) if schedule else None)()
         results.append([loss, *(p.grad for p in made.model.parameters()), *(b.clone() for b in made.model.buffers())])
     made.model.load_state_dict(start)
     for result in results[1:]:
