@@ -26,6 +26,7 @@ _HOME = {
     "explain": "remember.explain_snapshot",
     "fit": "fitting.fit",
     "ledger": "remember.ledger",
+    "lightning_callback": "planning.training_callbacks",
     "lint": "recompute.lint",
     "mark": "tracing.allocation_recorder",
     "measure": "remember.measurement",
@@ -44,6 +45,7 @@ _HOME = {
     "store_all": "planning.known_schedules",
     "Tape": "autodiff.tape",
     "trace": "tracing.allocation_recorder",
+    "trainer_callback": "planning.training_callbacks",
     "unapply": "planning.apply",
     "watch": "remember.hooks",
 }

@@ -47,6 +47,11 @@ def rows_of(plan: Plan | ModulePlan | str | PathLike[str]) -> list[RowPlan]:
     raise CkptError(f"plan is a {type(plan).__name__}, expected the result of ck.plan, or the name of its file")
 
 
+def check_plan(plan: Plan | ModulePlan | str | PathLike[str]) -> None:
+    """Raise if this cannot be applied to any model, for example because its file cannot be read."""
+    rows_of(plan)
+
+
 def write_plan(plan: Plan | ModulePlan, path: str | PathLike[str]) -> None:
     """Write a plan to a JSON file, which `ck.apply(model, path)` reads."""
     rows = [

@@ -275,20 +275,20 @@ def _watched(model: nn.Module, inputs: Any) -> dict[str, _Calls]:
     return calls
 
 
-def held_outside(step: WholeStep) -> float:
-    """Which part of the activations is held outside of the chains' blocks, in modules that have parts of their own?"""
+def saved_outside(step: WholeStep) -> float:
+    """Which part of the activations is saved outside of the chains' blocks, in modules that have parts of their own?"""
     blocks = [f"{name}." for name in step.chains.names]
     line = step.run().measured.timeline
     end = next((i for i, c in enumerate(line.changes) if c.phase in ("backward", "recompute")), len(line.changes))
-    held = [(c.owner.module, c.nbytes) for c in line.alive(end - 1) if c.owner.category == "activation"]
+    saved = [(c.owner.module, c.nbytes) for c in line.alive(end - 1) if c.owner.category == "activation"]
 
-    def may_be_saved(path: str) -> bool:
+    def could_be_checkpointed(path: str) -> bool:
         if any(f"{path}.".startswith(block) for block in blocks):
             return False
         above = list(accumulate(path.split("."), "{}.{}".format))[:-1]
         return any(not any(block.startswith(f"{name}.") for block in blocks) for name in above)
 
-    return sum(n for path, n in held if may_be_saved(path)) / max(sum(n for _, n in held), 1)
+    return sum(n for path, n in saved if could_be_checkpointed(path)) / max(sum(n for _, n in saved), 1)
 
 
 def plan_modules(step: WholeStep, budget: float = inf, why: str = "") -> ModulePlan:

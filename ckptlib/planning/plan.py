@@ -24,13 +24,13 @@ from ..torch_internals import without_dispatch_modes
 from ..tracing.storages import tensors_in
 from .block_detection import NoChain
 from .budget_search import NoPlanFits, WholeStep
-from .module_plan import ModulePlan, NoModules, held_outside, plan_modules
+from .module_plan import ModulePlan, NoModules, plan_modules, saved_outside
 from .optimal_schedule import check_budget
 from .schedule import Schedule
 from .scheduled_model import ScheduledModel, apply_schedule
 from .stage_costs import Costs
 
-WORTH_TRYING = 0.1  # a plan over modules is tried if so much of the activations is held outside of the chains
+WORTH_TRYING = 0.1  # a plan over modules is tried if so much of the activations is saved outside of the chains
 
 
 @dataclass
@@ -130,7 +130,7 @@ def plan(
         whole = WholeStep(training, device, gpu or preset(DEFAULT), fake, tick=bar.update)
         whole.run()  # run the unchanged step first, so that an error in the step shows before any search
         try:
-            outside = held_outside(whole) if whole.chains.rows[0].paths else 0.0
+            outside = saved_outside(whole) if whole.chains.rows[0].paths else 0.0
         except NoChain as error:
             return plan_modules(whole, budget, str(error))
         if outside < WORTH_TRYING:
@@ -146,7 +146,7 @@ def _of_chains(whole: WholeStep, budget: float, own: nn.Module | None) -> Plan:
 def _better(whole: WholeStep, budget: float, own: nn.Module | None, outside: float) -> Plan | ModulePlan:
     """Schedules of the chains, or a plan over modules: whichever computes less or, without a budget, may save more."""
     rows = " and ".join(f"{row.names[0]} … {row.names[-1]}" for row in whole.chains.rows)
-    why = f"modules outside of the chains {rows} hold {outside:.0%} of the activations"
+    why = f"modules outside of the chains {rows} save {outside:.0%} of the activations"
     found: list[Plan | ModulePlan] = []
     smallest = []
     for attempt in (lambda: _of_chains(whole, budget, own), lambda: plan_modules(whole, budget, why)):
