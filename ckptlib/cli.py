@@ -47,6 +47,8 @@ def measure(parser: argparse.ArgumentParser) -> CommandFunction:
     parser.add_argument("target", metavar="TARGET", help="mlp, or package.module:function")
     parser.add_argument("--checkpoint", default="none", help="mlp only: none, reentrant or nonreentrant")
     _add_device(parser)
+    help_of_step = "which step to measure: 1, in which an optimizer makes its state (the default), or a later one"
+    parser.add_argument("--step", type=int, default=1, metavar="N", help=help_of_step)
     parser.add_argument("--plot", metavar="FILE.svg", help="also draw the timeline")
     parser.add_argument("--snapshot", metavar="FILE.pickle", help="also write a snapshot for PyTorch's memory viewer")
     parser.add_argument("--html", metavar="FILE.html", help=PAGE)

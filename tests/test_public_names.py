@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,20 @@ def in_new_process(code: str) -> str:
 def test_every_public_name_resolves_and_is_listed(name):
     assert getattr(ck, name) is not None
     assert name in dir(ck)
+
+
+def functions_and_classes():
+    return [name for name in ck.__all__ if not inspect.ismodule(getattr(ck, name)) and name != "CkptError"]
+
+
+@pytest.mark.parametrize("name", functions_and_classes())
+def test_help_names_every_argument(name):
+    """In the docstring, by a word of its own, or as the name of a field that a dataclass documents."""
+    thing = getattr(ck, name)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = [p.name for p in inspect.signature(thing).parameters.values() if p.kind not in variadic]
+    text = inspect.getdoc(thing) or ""
+    assert [p for p in parameters if not re.search(rf"\b{p}\b", text)] == []
 
 
 @pytest.mark.slow

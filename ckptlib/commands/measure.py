@@ -34,7 +34,12 @@ def measure_target(args: argparse.Namespace) -> str:
         )
     with progress():
         result = measure(
-            builder, args.device, fake=args.fake, builds=True, gpu=gpu if args.device == SIMULATED else None
+            builder,
+            args.device,
+            fake=args.fake,
+            builds=True,
+            step=args.step,
+            gpu=gpu if args.device == SIMULATED else None,
         )
     if args.plot:
         from .. import figures  # matplotlib is slow to import and rarely needed here
@@ -45,7 +50,7 @@ def measure_target(args: argparse.Namespace) -> str:
     if args.html:
         save_page(explain(result.snapshot()), args.html)
     if args.json:
-        return json.dumps(as_json(result), indent=2)
+        return json.dumps(as_json(result, args.step), indent=2)
     modules = by_module(result.by_module)
     return "\n\n".join([str(result), *([str(modules)] if len(modules.rows) > 1 else [])])
 
@@ -77,9 +82,10 @@ def progress() -> Iterator[None]:
                 handle.remove()
 
 
-def as_json(result: Measurement) -> dict:
+def as_json(result: Measurement, step: int) -> dict:
     return {
         "forward_peak": result.forward_peak,
+        "step": step,
         "step_peak": result.peak,
         "reserved_peak": result.reserved,
         "at_peak": result.by_category,
@@ -121,7 +127,7 @@ def by_module(found: dict[str, int]) -> Table:
     return Table("at the peak, by module", ("module", "how many", "bytes", "MiB"), rows)
 
 
-def _builder(args: argparse.Namespace) -> Callable[[], Callable[[], object]]:
+def _builder(args: argparse.Namespace) -> Callable[[], object]:
     if args.target == "mlp":
         if args.checkpoint not in CHECKPOINTS:
             raise CkptError(f"--checkpoint is {args.checkpoint!r}, expected one of {', '.join(CHECKPOINTS)}")

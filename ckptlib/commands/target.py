@@ -8,12 +8,13 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from ..errors import CkptError, OwnCodeFailed
-from ..remember.user_models import Training, handed_in, required, training_of
+from ..remember.user_models import Training, TrainingStep, handed_in, required, training_of
 from .user_code_errors import own_code
 
 BATCH = "batch"  # the parameter of your function that `ckptlib fit` tries numbers for
@@ -53,15 +54,15 @@ class Target:
         """The model with its inputs, which is what can be planned for."""
         return training_of(self.build(), self.text)
 
-    def step(self, device: object = "cpu") -> Callable[[], object]:
+    def step(self, device: object = "cpu") -> TrainingStep:
         """The step to measure. An error in it is shown with the line of your code."""
-        step = handed_in(self.build(**({"device": device} if "device" in self.parameters else {})), self.text).run
+        found = handed_in(self.build(**({"device": device} if "device" in self.parameters else {})), self.text)
 
         def run() -> object:
             with own_code(f"the step of {self.text} failed"):
-                return step()
+                return found.run()
 
-        return run
+        return replace(found, run=run)
 
     def _refuse_missing_arguments(self, arguments: dict) -> None:
         names = [name for name in required(self.parameters) if name not in arguments]

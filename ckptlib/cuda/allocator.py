@@ -91,6 +91,8 @@ class OutOfMemory(RuntimeError):
 class CachingAllocator:
     """`malloc` and `free` as PyTorch does them on CUDA; `capacity` is the GPU's memory in bytes, None for no limit.
 
+    `rules` are the constants of the allocator, such as the size of a segment; by default they are CUDA's own.
+
     >>> gpu = CachingAllocator()
     >>> x, y = gpu.malloc(4 * 2**20), gpu.malloc(2**30)  # randn(1024, 1024), randn(256, 1024, 1024)
     >>> gpu.allocated // 2**20, gpu.reserved // 2**20  # x sits alone in 20 MiB

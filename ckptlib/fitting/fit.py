@@ -43,6 +43,7 @@ def fit(
 
     model       a name such as "gpt2-xl", a Config, or a function of yours with a parameter `batch` that returns
                 (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer)
+    gpu         its memory, such as "80GiB" or a number of bytes, or the name of a card, such as "a100"
     seq, fused  only for a model by name: the number of tokens, if not the model's own, and whether attention is fused
     precision   "fp32", "bf16" (everything), or "mixed" (bfloat16, with float32 master weights and moments). By
                 default a model by name is "mixed", and your own model stays as you build it

@@ -60,7 +60,7 @@ def sqrt(n: int) -> Schedule:
 def revolve(n: int, slots: int) -> Schedule:
     """Fewest forwards with at most `slots` checkpoints, the chain's input among them.
 
-    The algorithm of Griewank & Walther 2000.
+    The algorithm of Griewank & Walther 2000, for a chain of n stages.
 
     >>> revolve(10, 3).cost().forwards - 10 == extra_forwards(10, 3) == 15
     True

@@ -41,6 +41,9 @@ class BudgetTooSmall(CkptError):
 def optimal(costs: Costs, budget: int, levels: int = LEVELS) -> Schedule:
     """The fastest schedule whose peak, including the chain's input, is at most `budget` bytes.
 
+    costs     of the chain's stages, for example from `ck.profile_chain`
+    levels    into how many steps the budget is divided, at least, where sizes have to be rounded
+
     The result is exact for chains of up to 10 stages, and for longer ones if the budget is a small multiple of the
     sizes' common divisor. Otherwise sizes are rounded up to steps of at most budget / `levels`. The schedule still
     fits, and it is the fastest among the best one of the rounded problem, the classic schedules, and the one that needs

@@ -92,12 +92,14 @@ def plan(
     model       a function that returns (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer); or
                 the model itself, in which case you pass inputs, loss and optimizer too. The model is not changed.
     inputs      the model's inputs: a tensor, a tuple of arguments, or a dict of named arguments.
+    optimizer   one that has the model's parameters. Its state and its step count. By default no update is counted.
     budget      bytes. By default nothing is recomputed, and `offers` of the result lists the plans that exist.
     loss        a function that turns the model's output into one number. By default the loss is output.loss,
                 output["loss"], the output itself or, if the output is a larger tensor, its sum. Pass your real loss,
                 because cross-entropy alone may need gigabytes.
     device      "sim:cuda" (by default an A100), "cpu", or your own GPU. "phantom:a100" and other phantom cards need a
                 program that was started with `ckptlib phantom`, because every plan is run there.
+    gpu         the card that "sim:cuda" simulates, such as the result of `ckptlib.cuda.gpus.preset("h100")`.
     fake        plan with shapes only. Nothing is computed, so a model of any size takes seconds.
 
     The library recomputes chains. A chain is an `nn.Sequential`, a list of stages, or a row of the model's blocks, each

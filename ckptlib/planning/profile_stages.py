@@ -27,7 +27,8 @@ REPEATS = 3  # timed runs of each stage, of which the fastest counts
 def profile_chain(model: nn.Module | Sequence[Callable], x: Any, repeats: int = REPEATS) -> Costs:
     """Measure the costs of every stage of an `nn.Sequential`, a list of stages, or a model's repeated blocks, on x.
 
-    x is the model's input: a tensor, a tuple of arguments, or a dict of named arguments. The bytes do not include the
+    x is the model's input: a tensor, a tuple of arguments, or a dict of named arguments. Each stage is timed `repeats`
+    times, and the fastest run counts. The bytes do not include the
     gradients of parameters, because every schedule has them. With fake tensors, times are FLOPs. The model is left
     unchanged: no gradient is accumulated, and buffers and random numbers are restored.
     """

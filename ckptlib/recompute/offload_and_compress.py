@@ -40,7 +40,9 @@ def offload(to: str | os.PathLike) -> Packing:
 
 
 def compress(to: str) -> Packing:
-    """Let saved floating-point tensors wait in fewer bits, "bf16" or "int8"; `gradient_error` measures the cost.
+    """Let saved floating-point tensors wait in fewer bits; `gradient_error` measures the cost.
+
+    to    "bf16" or "int8"
 
     bfloat16 has float32's range: a float64 beyond it, above 3.4e38, comes back infinite, and gradients are not finite.
     """

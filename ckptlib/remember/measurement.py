@@ -110,6 +110,7 @@ def measure(
     *,
     fake: bool = False,
     builds: bool = False,
+    step: int = 1,
     hidden: bool = False,
     gpu: str | Gpu | None = None,
     rules: AllocatorRules | None = None,
@@ -124,6 +125,9 @@ def measure(
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
     builds    `fn` is the set-up. It returns the step, or (model, inputs), (model, inputs, loss) or (model, inputs,
               loss, optimizer). Tensors that it leaves alive existed before the step, and only the step is measured.
+    step      which step to measure. 1 is the first, in which an optimizer makes its state, so that a later step may need
+              more before its backward. For step 2 or later, those before it run first and are not measured. Between
+              steps, the gradients of a model that `fn` returns are set to None.
     hidden    on the CPU, also list the hidden memory of kernels. No tensor shows it, but the profiler does.
     gpu       on "sim:cuda", the GPU to simulate, by default an A100. `rules` are the constants of its allocator, by
               default CUDA's own. `capacity` is its memory in bytes, and running out of it raises OutOfMemory.
@@ -142,6 +146,8 @@ def measure(
     if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
         made = "returns a generator or a coroutine when called"
         raise CkptError(f"{fn.__name__} {made}. Pass a function that does its work when it is called")
+    if not isinstance(step, int) or isinstance(step, bool) or step < 1:
+        raise CkptError(f"step is {step!r}, expected the number of the step to measure: 1 for the first, 2, ...")
     if not builds:
         refuse_compiled(fn)
     device = str(device)
@@ -155,22 +161,23 @@ def measure(
             f"Was device={SIMULATED!r} left out?"
         )
     if device == "cpu":
-        return _on_cpu(_Run(fn, fake, builds, []), hidden)
+        return _on_cpu(_Run(fn, fake, builds, step, []), hidden)
     if device == SIMULATED:
         chosen = preset(DEFAULT if gpu is None else gpu)
-        return _simulated(_Run(fn, fake, builds, []), chosen, rules or CUDA_RULES, capacity)
+        return _simulated(_Run(fn, fake, builds, step, []), chosen, rules or CUDA_RULES, capacity)
     if phantom.is_phantom(device) and not phantom.running():
-        return phantom.call(phantom.card_of(device), measure, fn, device, fake=fake, builds=builds)
+        return phantom.call(phantom.card_of(device), measure, fn, device, fake=fake, builds=builds, step=step)
     (phantom if phantom.is_phantom(device) else real).require(device)  # says clearly if there is no such device here
     if fake:
         raise CkptError(f"fake tensors take no memory on {device!r}. Measure them with device='sim:cuda' or 'cpu'")
-    return _on_gpu(_Run(fn, fake, builds, []), device)
+    return _on_gpu(_Run(fn, fake, builds, step, []), device)
 
 
 class _Run(NamedTuple):
     fn: Callable[[], object]
     fake: bool
     builds: bool
+    number: int  # of the step to measure
     notes: list[str]  # filled by `trace`
 
     def trace(
@@ -182,24 +189,35 @@ class _Run(NamedTuple):
     ) -> Trace:
         # On an accelerator, the step's new tensors are made there, unless the step names another device.
         with recording(self.fake, **options) as recorder, real.new_tensors_on(device) if device else nullcontext():
-            step = self.fn
+            step, model, optimizer = self.fn, None, None
             if self.builds:
                 # On an accelerator parameters are placed one by one, when they are moved.
                 placed = NamedDevice(recorder.arrived) if takes_device(self.fn) else nullcontext()
                 with torch.device("cpu") if device else placed:
                     made = build(self.fn, device or "cpu")
                 found = handed_in(Moved(device)(made) if device else made, "fn, with builds=True,")
-                step = found.run
+                step, model = found.run, found.model
+                optimizer = found.training.optimizer if found.training else None
                 self.notes.extend(found.notes)
                 if found.model is None:
                     refuse_compiled(step)
                 del made, found
+            for _ in range(self.number - 1):
+                step()
+                if model is not None:
+                    model.zero_grad()
+            if self.builds or self.number > 1:
                 recorder.settle()
+            stateless = optimizer is not None and not optimizer.state
             on_step()
             result = step()
             recorder.close()  # before `result` is freed, because its caller would have kept it
             on_end()
             del result
+        if self.number > 1:
+            self.notes.append(f"this was step {self.number}: those before it ran first, and were not measured")
+        elif optimizer is not None and stateless and optimizer.state:
+            self.notes.append("this was the first step, in which the optimizer made its state; step=2 is a later one")
         return recorder.trace
 
 

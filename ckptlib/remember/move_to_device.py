@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .user_models import Training
+from .user_models import Training, TrainingStep
 
 
 class Moved:
@@ -50,6 +50,9 @@ class Moved:
         elif isinstance(thing, Training):
             thing.inputs, thing.loss = self(thing.inputs), self(thing.loss)
             self(thing.model), self(thing.optimizer)
+        elif isinstance(thing, TrainingStep):
+            thing.run = self(thing.run)
+            self(thing.model), self(thing.training)
         elif isinstance(thing, partial):
             return partial(self(thing.func), *self(thing.args), **self(thing.keywords))
         elif inspect.ismethod(thing):

@@ -80,6 +80,7 @@ def saved_tensors(fn: Callable[[], Any], *, fake: bool = False) -> SavedTensors:
     Python numbers, shapes, attributes that a custom Function sets on its ctx, and what
     other saved-tensor hooks inside `fn` make of a tensor (the placeholders of a
     checkpoint, the copies of save_on_cpu).
+    With `fake`, `fn` runs on fake tensors, which have shapes and take no memory.
 
     >>> x = torch.ones(256, 64, requires_grad=True)
     >>> saved_tensors(lambda: x * 3).nbytes, saved_tensors(lambda: x * x).nbytes

@@ -105,6 +105,8 @@ def training_of(made: Any, name: str = "the function") -> Training:
 
 def handed_in(made: Any, name: str = "the function") -> TrainingStep:
     """`made` is what a function returned, and `name` is how errors call that function."""
+    if isinstance(made, TrainingStep):
+        return made
     if isinstance(made, Training):
         return TrainingStep(made.step(), made.model, made)
     if callable(made) and not isinstance(made, nn.Module):

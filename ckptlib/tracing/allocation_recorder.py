@@ -67,7 +67,10 @@ def trace(*, fake: bool = False) -> Iterator[Trace]:
 
 
 def mark(label: str) -> None:
-    """Name this moment in the running trace. Outside a trace it does nothing, so a marked program runs as it is."""
+    """Name this moment in the running trace. Outside a trace it does nothing, so a marked program runs as it is.
+
+    label    what tables and figures call it
+    """
     recorder = _current()
     if recorder is not None:
         recorder.mark(label)

@@ -289,3 +289,55 @@ def test_an_error_in_ones_own_code_keeps_its_traceback(user_module):
     assert done.returncode == 1
     assert "my own trouble" in done.stderr
     assert "Traceback" in done.stderr
+
+
+def with_adamw(rows: int = 64):
+    model = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 8))
+    loss = lambda y: y.square().mean()  # noqa: E731
+    return model, torch.randn(rows, 32), loss, torch.optim.AdamW(model.parameters())
+
+
+PARAMETERS = 4 * (32 * 64 + 64 + 64 * 8 + 8)
+COUNTERS = 4 * 4  # one number for each of four parameters
+
+
+@pytest.mark.parametrize("fake", [False, True])
+def test_a_later_step_holds_the_optimizers_state_from_its_start(fake):
+    """Two moments for each weight, and a counter for each parameter. The first step makes them at its end."""
+    first, second, third = (ck.measure(with_adamw, builds=True, fake=fake, step=n) for n in (1, 2, 3))
+    assert second.forward_peak - first.forward_peak == 2 * PARAMETERS + COUNTERS
+    assert (second.peak, second.forward_peak) == (third.peak, third.forward_peak)
+    assert sum("first step, in which the optimizer made its state" in note for note in first.notes) == 1
+    assert any("this was step 3: those before it ran first" in note for note in third.notes)
+
+
+def test_a_later_step_is_the_one_that_follows_the_first_in_a_loop():
+    """The same step, called once before it is measured."""
+    step = build()
+    later = ck.measure(step, step=2)
+    again = ck.measure(step)
+    assert (later.peak, later.by_category) == (again.peak, again.by_category)
+    assert ck.measure(build, builds=True, step=2).peak == later.peak
+    simulated = ck.measure(build, "sim:cuda", builds=True, fake=True, step=2)
+    assert simulated.by_category["optimizer state"] >= 2 * PARAMETERS
+
+
+@pytest.mark.parametrize("step", [0, -1, 1.5, True])
+def test_a_step_that_is_none_is_refused(step):
+    with pytest.raises(CkptError, match="expected the number of the step to measure"):
+        ck.measure(build, builds=True, step=step)
+
+
+def test_the_command_measures_a_later_step(tmp_path, monkeypatch, capsys):
+    (tmp_path / "with_optimizer.py").write_text(
+        "import torch\n\n\ndef build():\n    model = torch.nn.Linear(64, 64)\n"
+        "    return model, torch.ones(2, 64), torch.sum, torch.optim.AdamW(model.parameters())\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    peaks = []
+    for step in ("1", "2"):
+        assert main(["measure", "with_optimizer:build", "--device", "cpu", "--step", step, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["step"] == int(step)
+        peaks.append(found["forward_peak"])
+    assert peaks[1] - peaks[0] == 2 * 4 * (64 * 64 + 64) + 2 * 4
