@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -74,7 +77,7 @@ def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equiv
 
     wrapped  a module with as many parameters and buffers, in the same order and shapes: it gets the model's values;
              or a function of (model, x), called with a copy of the model: `lambda m, x: ck.checkpoint(m, x, ...)`.
-    x        the input; a tuple stands for several.
+    x        the inputs: a tensor, a tuple of arguments, or a dict of named arguments.
 
     Compared: outputs, gradients of inputs and parameters, the RNG's state afterwards, buffers, and how many
     times each module ran. Neither the models, nor their gradients, nor the RNG are changed. What a forward keeps in
@@ -85,16 +88,16 @@ def equivalent(model: nn.Module, wrapped: nn.Module | Callable, x: Any) -> Equiv
     >>> bool(equivalent(net, lambda m, x: checkpoint(m, x, use_reentrant=False), torch.ones(2, 4)))
     True
     """
-    args = x if isinstance(x, tuple) else (x,)
+    args, kwargs = ((), dict(x)) if isinstance(x, Mapping) else (x if isinstance(x, tuple) else (x,), {})
     phantom.refuse_values("equivalent", model.parameters())
-    twin = copy.deepcopy(wrapped if isinstance(wrapped, nn.Module) else model)
-    _give_state(model, twin)
-    call = twin if isinstance(wrapped, nn.Module) else lambda *args: wrapped(twin, *args)
-    plain = copy.deepcopy(model)
-    start = rng_states([CPU, *accelerators_in_use((*args, *model.parameters()))])
+    start = rng_states([CPU, *accelerators_in_use((*args, *kwargs.values(), *model.parameters()))])
     try:
-        first = _run(plain, plain, args, start)
-        second = _run(twin, call, args, start)
+        with _to_change(model) as plain:
+            first = _run(plain, plain, args, kwargs, start)
+        with _to_change(wrapped if isinstance(wrapped, nn.Module) else model) as twin:
+            _give_state(model, twin)
+            call = twin if isinstance(wrapped, nn.Module) else partial(wrapped, twin)
+            second = _run(twin, call, args, kwargs, start)
     finally:
         set_rng_states(start)
     if not any(isinstance(leaf, Tensor) for leaf in first.outputs):
@@ -110,6 +113,29 @@ class _Run:
     rng: list[tuple[torch.device, Tensor]]
     buffers: list[Tensor]
     watched: Watch
+
+
+@contextmanager
+def _to_change(module: nn.Module) -> Iterator[nn.Module]:
+    """A copy of the module. One that FSDP has sharded cannot be copied: it runs itself, and is restored afterwards."""
+    if not _sharded(module):
+        yield copy.deepcopy(module)
+        return
+    tensors = [*module.parameters(), *module.buffers()]
+    before = [(t.detach().clone(), t.grad, t.requires_grad) for t in tensors]
+    try:
+        yield module
+    finally:
+        for t, (values, grad, requires_grad) in zip(tensors, before, strict=True):
+            t.detach().copy_(values)
+            t.grad = grad
+            t.requires_grad_(requires_grad)
+
+
+def _sharded(module: nn.Module) -> bool:
+    fsdp = sys.modules.get("torch.distributed.fsdp")  # whoever has not imported it has sharded nothing
+    kinds = (fsdp.FSDPModule, fsdp.FullyShardedDataParallel) if fsdp else ()
+    return any(isinstance(part, kinds) for part in module.modules())
 
 
 def _give_state(model: nn.Module, twin: nn.Module) -> None:
@@ -134,21 +160,29 @@ def _leaves(output: Any) -> Iterator[Any]:
             yield leaf
 
 
-def _run(module: nn.Module, call: Callable, args: tuple, start: list) -> _Run:
+def _run(module: nn.Module, call: Callable, args: tuple, kwargs: dict, start: list) -> _Run:
     module.zero_grad()
-    args = tree_map(lambda t: t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t, args)
+    args, kwargs = tree_map(
+        lambda t: t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t, (args, kwargs)
+    )
     set_rng_states(start)
     with watch(module) as watched:
-        outputs = list(_leaves(call(*args)))
+        outputs = list(_leaves(call(*args, **kwargs)))
         roots = [y for y in outputs if isinstance(y, Tensor) and y.requires_grad]
         # These are not all ones, because a gradient that is right only in its sum must not pass.
         dys = [torch.arange(y.numel(), device=y.device).cos().to(y.dtype).view(y.shape) + 1 for y in roots]
         if roots:
             torch.autograd.backward(roots, dys)
-    leaves = [t for t in tree_leaves(args) if isinstance(t, Tensor) and t.requires_grad]
-    # A sparse embedding's gradient is sparse, and comparisons know dense tensors only.
-    grads = [None if t.grad is None else t.grad.to_dense() for t in (*leaves, *module.parameters())]
-    return _Run(outputs, grads, rng_states(device for device, _ in start), list(module.buffers()), watched)
+    leaves = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor) and t.requires_grad]
+    grads = [None if t.grad is None else _dense(t.grad) for t in (*leaves, *module.parameters())]
+    buffers = [buffer.clone() for buffer in module.buffers()]
+    return _Run(outputs, grads, rng_states(device for device, _ in start), buffers, watched)
+
+
+def _dense(t: Tensor) -> Tensor:
+    """Comparisons know dense tensors only. A sparse embedding's gradient is sparse, and FSDP's are sharded: of those,
+    each rank compares its own part."""
+    return t.to_local() if hasattr(t, "to_local") else t.to_dense()
 
 
 def _compare(model: nn.Module, a: _Run, b: _Run) -> Iterator[Comparison]:

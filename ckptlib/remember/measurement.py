@@ -125,7 +125,7 @@ def measure(
     fake      run on fake tensors: nothing is allocated, so a model of any size can be measured. `fn` must build it.
     builds    `fn` is the set-up. It returns the step, or (model, inputs), (model, inputs, loss) or (model, inputs,
               loss, optimizer). Tensors that it leaves alive existed before the step, and only the step is measured.
-    step      which step to measure. 1 is the first, in which an optimizer makes its state, so that a later step may need
+    step      which step to measure. 1 is the first, in which an optimizer makes its state, so a later step may need
               more before its backward. For step 2 or later, those before it run first and are not measured. Between
               steps, the gradients of a model that `fn` returns are set to None.
     hidden    on the CPU, also list the hidden memory of kernels. No tensor shows it, but the profiler does.

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
 import torch.utils.checkpoint as theirs
 from torch import nn
+from torch.distributed.fsdp import fully_shard
 
 import ckptlib as ck
 from ckptlib.models.mlp import MLP
@@ -220,3 +223,67 @@ def test_a_wrong_wrapper_is_told_why(model, wrapped, what, why):
     torch.manual_seed(0)
     found = equivalent(model, wrapped, torch.randn(64, 4, requires_grad=True))
     assert not found and any(f.what == what and why in f.why for f in found.differences), found
+
+
+# ---- other inputs and other models ----------------------------------------------------------------------------------
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.drop = nn.Linear(4, 4), nn.Dropout(0.5)
+
+    def forward(self, *, x, scale):
+        return {"y": self.drop(self.fc(x)) * scale}
+
+
+def test_inputs_may_be_named():
+    model, x = Named(), {"x": torch.randn(3, 4, requires_grad=True), "scale": 2.0}
+    right = ck.equivalent(model, lambda m, **x: ck.checkpoint(m, use_reentrant=False, **x), x)
+    assert right and {f.name for f in right.comparisons if f.what == "gradient"} >= {"input 0", "fc.weight"}
+    random = ck.equivalent(
+        model, lambda m, **x: ck.checkpoint(m, use_reentrant=False, preserve_rng_state=False, **x), x
+    )
+    assert {f.what for f in random.differences} == {"gradient", "rng"}
+
+
+class Blocks(nn.Module):
+    """Checkpointed with these options, if there are any. Its buffer counts its forwards."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 4)) for _ in range(2))
+        self.register_buffer("forwards", torch.zeros(()))
+
+    def forward(self, x):
+        self.forwards += 1
+        for block in self.blocks:
+            x = ck.checkpoint(block, x, **self.options) if self.options else block(x)
+        return x
+
+
+def compare_sharded(rank, address):
+    dist.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=2)
+
+    def sharded(**options):
+        torch.manual_seed(0)
+        model = Blocks(**options)
+        for block in model.blocks:
+            fully_shard(block)
+        return fully_shard(model)
+
+    model, x = sharded(), torch.randn(6, 4)
+    model(x).sum().backward()
+    values = [p.detach().to_local().clone() for p in model.parameters()]
+    grads = [p.grad for p in model.parameters()]
+    assert ck.equivalent(model, sharded(use_reentrant=False), x)
+    wrong = ck.equivalent(model, sharded(use_reentrant=False, preserve_rng_state=False), x)
+    assert "gradient" in {f.what for f in wrong.differences}
+    for p, own, grad in zip(model.parameters(), values, grads, strict=True):
+        assert torch.equal(p.detach().to_local(), own) and p.grad is grad
+    assert model.forwards == 1
+    dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_models_that_fsdp_has_sharded_are_compared_and_left_as_they_were(tmp_path):
+    mp.spawn(compare_sharded, (str(tmp_path / "meeting"),), nprocs=2)
