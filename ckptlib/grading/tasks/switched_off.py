@@ -1,8 +1,8 @@
 """How does a kernel run a notebook without code that its answers are to replace? That code gives nothing in it.
 
 While an answer is asked, forbidden_calls.py sees every call into such code. It cannot see what was called before, in
-another cell, because a table of the library's results is only data by then. So the cells are run again in a second
-kernel that has no such code from the start, neither in memory nor on the disk.
+another cell: a table of the library's results is only data by then. So a second kernel runs the cells again, in which
+there is no such code from the start, neither in memory nor on the disk.
 """
 
 from __future__ import annotations
