@@ -30,8 +30,8 @@ from ..sandbox.limits import Limits
 from ..sandbox.sandbox import Sandbox, default
 from ..sandbox.without_isolation import Unconfined
 from ..tasks.answer_size import fitted
-from ..tasks.probes import Quiz
-from .scoring import share
+from ..tasks.probes import Quiz, Task
+from .scoring import may_be_a_mistake, verdict_without_mistakes
 from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE, signs_of_tampering
 
 ENGINE = 2  # changes when records of an older engine cannot be judged any more
@@ -123,12 +123,11 @@ def _right(assignment: Released, seeds: dict[str, list[int]]) -> dict[str, list]
 def _expected(
     assignment: Released, seeds: dict[str, list[int]], answers: dict[str, dict], right: dict[str, list]
 ) -> dict[str, dict]:
-    """The reference's data; the known mistakes', which take longer, only where the answer is not right."""
+    """The reference's data; the known mistakes', which take longer, only where there is an answer that is not right."""
     expected = {}
     with _solutions(assignment):
         for name, values in seeds.items():
-            tried = "cases" in answers.get(name, ())
-            wrong = tried and share(assignment.tasks[name], answers[name], right[name]) < 1
+            wrong = may_be_a_mistake(assignment.tasks[name], answers.get(name, {}), right[name])
             expected[name] = {"right": right[name], "mistakes": assignment.known(name, values) if wrong else []}
     return expected
 
@@ -184,15 +183,19 @@ def _run(
     record |= _record_of(seen, seeds) | {"tampering": odd}
     if assignment.replaced:
         tasks = {name: task for name, task in assignment.tasks.items() if name in seeds and not isinstance(task, Quiz)}
-        worth = {name: share(task, record["answers"][name], right()[name]) for name, task in tasks.items()}
+        worth = {name: _worth(task, record["answers"][name], right()[name]) for name, task in tasks.items()}
         asked = {name: seeds[name] for name, earned in worth.items() if earned > 0}
         again = _ask_without_the_library(assignment, asked, cells, answer_cells, files, limits, sandbox, seen)
         for name, answer in again.items():
-            now = share(tasks[name], answer, right()[name])
+            now = _worth(tasks[name], answer, right()[name])
             if now < worth[name]:
                 record["events"].append(f"{name}: {_BORROWED}")
             record["answers"][name] = {"reason": _BORROWED} if "cases" in answer and now == 0 else answer
     return record
+
+
+def _worth(task: Task, answer: dict, right: list) -> float:
+    return verdict_without_mistakes(task, answer, right).share
 
 
 def _ask_without_the_library(

@@ -166,10 +166,18 @@ def _raised(cell: dict) -> str:
     return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …")
 
 
-def share(task: Task, answer: dict, right: list) -> float:
-    """How much of the task is right? If it is all, the known mistakes need not be tried."""
+def verdict_without_mistakes(task: Task, answer: dict, right: list) -> Verdict:
+    """The verdict as long as it is not known whether a wrong answer is a known mistake."""
     expected = {task.name: {"right": right, "mistakes": []}}
-    return _verdict(task, {"answers": {task.name: answer}, "expected": expected}, False).share
+    return _verdict(task, {"answers": {task.name: answer}, "expected": expected}, False)
+
+
+def may_be_a_mistake(task: Task, answer: dict, right: list) -> bool:
+    """Must the known mistakes be tried? That takes longer than all else, and says nothing of what is right or blank."""
+    if "cases" not in answer:
+        return False
+    verdict = verdict_without_mistakes(task, answer, right)
+    return not verdict.right and verdict.message != NOT_ANSWERED
 
 
 def _lost(message: str) -> Verdict:
