@@ -6,7 +6,7 @@ import pytest
 from small_course import NAME, RIGHT, make
 
 from ckptlib.grading.assignment.assignment import Assignment
-from ckptlib.grading.one_submission.scoring import score, without_record
+from ckptlib.grading.one_submission.scoring import may_be_a_mistake, score, without_record
 
 SEEDS = [11, 12]
 
@@ -144,3 +144,21 @@ def test_nobody_is_told_to_read_again_who_read_nothing_wrongly(toy, record):
         assert [task.section for task in score(toy, "ada", record).tasks] == ["1.1", ""]
     found = without_record(toy, "ada", "'01_toy.ipynb' is not a notebook: it is empty")
     assert [task.section for task in found.tasks] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    "answer, compared",
+    [
+        ({"cases": [4, 9]}, True),
+        ({"cases": [{"raised": "TypeError: no"}] * 2}, True),
+        ({"cases": [{"raised": "NotImplementedError: "}, 4]}, True),
+        ({"cases": [{"raised": "NotImplementedError: "}] * 2}, False),
+        ({"missing": ["double"]}, False),
+        ({"reason": "took too long and was stopped"}, False),
+        ({}, False),
+    ],
+)
+def test_only_an_answer_that_is_wrong_is_compared_with_the_known_mistakes(answer, compared, toy):
+    right = toy.right("double", SEEDS)
+    assert may_be_a_mistake(toy.tasks["double"], answer, right) is compared
+    assert not may_be_a_mistake(toy.tasks["double"], {"cases": right}, right)
