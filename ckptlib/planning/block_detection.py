@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from operator import itemgetter
@@ -227,17 +227,19 @@ def _watch(model: nn.Module, args: tuple, kwargs: dict) -> list[_ModuleCall]:
         call.end, call.out, call.made = moment, out, tree_leaves(out)
         call.made_versions = _versions(call.made)
 
-    handles = []
-    for path, module in model.named_modules():
-        handles.append(module.register_forward_pre_hook(before(path), with_kwargs=True))
-        handles.append(module.register_forward_hook(after, with_kwargs=True))
-    try:
-        with buffers_restored([model]), torch.random.fork_rng(), torch.enable_grad():
-            model(*args, **kwargs)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with hooked(model, before, lambda path: after):
+        model(*args, **kwargs)
     return calls
+
+
+@contextmanager
+def hooked(model: nn.Module, before: Callable[[str], Callable], after: Callable[[str], Callable]) -> Iterator[None]:
+    """Hook every module's forward, by functions of its path. Buffers and random numbers are restored afterwards."""
+    with ExitStack() as hooks, buffers_restored([model]), torch.random.fork_rng(), torch.enable_grad():
+        for path, module in model.named_modules():
+            hooks.enter_context(module.register_forward_pre_hook(before(path), with_kwargs=True))
+            hooks.enter_context(module.register_forward_hook(after(path), with_kwargs=True))
+        yield
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -88,26 +88,33 @@ class WholeStep:
         """Measure the step, run by the schedule or, without one, as the model runs it."""
         if schedule not in self.seen:
             chains = self.chains if schedule else None  # found in a separate run before the measured one
-            notes: list[str] = []
 
-            def setup() -> Callable[[], None]:
-                training = self.build()
-                notes[:] = training.notes
-                run = apply_schedule(training.model, chains, schedule) if chains and schedule else None
-                passes, update = training.passes(run), self.update(training)
+            def prepare(model: nn.Module) -> Callable[..., Any] | None:
+                return apply_schedule(model, chains, schedule) if chains and schedule else None
 
-                def step() -> None:
-                    passes()
-                    update()
-
-                return step
-
-            gpu, rules = (self.gpu, self.rules) if self.device == SIMULATED else (None, None)
-            measured = measure(setup, self.device, fake=self.fake, builds=True, gpu=gpu, rules=rules)
-            measured.notes += notes
-            self.seen[schedule] = Found(schedule, measured)
-            self.tick()
+            self.seen[schedule] = Found(schedule, self.measured(prepare))
         return self.seen[schedule]
+
+    def measured(self, prepare: Callable[[nn.Module], Callable[..., Any] | None]) -> Measurement:
+        """Measure the step once. `prepare` may change its model, and may return what is called in the model's place."""
+        notes: list[str] = []
+
+        def setup() -> Callable[[], None]:
+            training = self.build()
+            notes[:] = training.notes
+            passes, update = training.passes(prepare(training.model)), self.update(training)
+
+            def step() -> None:
+                passes()
+                update()
+
+            return step
+
+        gpu, rules = (self.gpu, self.rules) if self.device == SIMULATED else (None, None)
+        found = measure(setup, self.device, fake=self.fake, builds=True, gpu=gpu, rules=rules)
+        found.notes += notes
+        self.tick()
+        return found
 
     @cached_property
     def _looked_at(self) -> tuple[Chains, int]:

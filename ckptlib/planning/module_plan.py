@@ -14,18 +14,17 @@ from itertools import accumulate
 from math import inf
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from ..errors import CkptError
 from ..recompute.op_costs import Flops
-from ..remember.measurement import SIMULATED, Measurement, measure
+from ..remember.measurement import Measurement
 from ..remember.user_models import call_of, without_cache
 from ..tables import ShownAsTable, Table
 from ..torch_internals import tree_leaves
 from ..tracing.storages import tensors_in, version
 from ..units import mib
-from .block_detection import buffers_restored
+from .block_detection import hooked
 from .budget_search import NoPlanFits, WholeStep
 from .checkpointed_modules import CheckpointedModules
 
@@ -117,21 +116,10 @@ class ModuleSearch:
         paths = frozenset(module.path for module in modules)
         if paths not in self.seen:
 
-            def setup() -> Callable[[], None]:
-                training = self.step.build()
-                CheckpointedModules([training.model.get_submodule(path) for path in sorted(paths)]).install()
-                passes, update = training.passes(), self.step.update(training)
+            def install(model: nn.Module) -> None:
+                CheckpointedModules([model.get_submodule(path) for path in sorted(paths)]).install()
 
-                def run() -> None:
-                    passes()
-                    update()
-
-                return run
-
-            s = self.step
-            gpu, rules = (s.gpu, s.rules) if s.device == SIMULATED else (None, None)
-            self.seen[paths] = measure(setup, s.device, fake=s.fake, builds=True, gpu=gpu, rules=rules)
-            s.tick()
+            self.seen[paths] = self.step.measured(install)
         return self.seen[paths].peak
 
     def _plan(self, like: ModulePlan, modules: list[ModuleCost]) -> ModulePlan:
@@ -235,7 +223,6 @@ def _watched(model: nn.Module, inputs: Any) -> dict[str, _Calls]:
     calls: dict[str, _Calls] = {}
     under_way: list[int] = []
     given: list[tuple[_Calls, Tensor, int]] = []  # what each call was given, and its version then
-    handles = []
 
     def before(path: str) -> Callable:
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
@@ -254,22 +241,9 @@ def _watched(model: nn.Module, inputs: Any) -> dict[str, _Calls]:
 
         return hook
 
-    for path, module in model.named_modules():
-        handles.append(module.register_forward_pre_hook(before(path), with_kwargs=True))
-        handles.append(module.register_forward_hook(after(path), with_kwargs=True))
     args, kwargs = call_of(inputs)
-    try:
-        with (
-            buffers_restored([model]),
-            torch.random.fork_rng(),
-            torch.enable_grad(),
-            without_cache(model),
-            Flops() as counted,
-        ):
-            model(*args, **kwargs)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with hooked(model, before, after), without_cache(model), Flops() as counted:
+        model(*args, **kwargs)
     for call, t, written in given:
         call.may_run_again &= version(t) == written  # a module whose arguments were changed later cannot run again
     return calls
