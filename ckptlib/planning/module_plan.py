@@ -196,18 +196,20 @@ class ModuleSearch:
 
 def _saved_by_module(measured: Measurement, paths: set[str]) -> dict[str, int]:
     """Bytes of activations of each module, with those below it, that are saved when backward begins."""
-    line = measured.timeline
-    end = next((i for i, c in enumerate(line.changes) if c.phase in ("backward", "recompute")), len(line.changes))
     saved: dict[str, int] = {}
-    for change in line.alive(end - 1):
-        if change.owner.category != "activation":
-            continue
-        path = change.owner.module
+    for path, nbytes in _saved_activations(measured):
         while path:
             if path in paths:
-                saved[path] = saved.get(path, 0) + change.nbytes
+                saved[path] = saved.get(path, 0) + nbytes
             path = path.rpartition(".")[0]
     return saved
+
+
+def _saved_activations(measured: Measurement) -> list[tuple[str, int]]:
+    """The path of the module and the bytes of each activation that is saved when backward begins."""
+    line = measured.timeline
+    alive = line.alive(line.backward_begins - 1)
+    return [(change.owner.module, change.nbytes) for change in alive if change.owner.category == "activation"]
 
 
 @dataclass
@@ -252,9 +254,7 @@ def _watched(model: nn.Module, inputs: Any) -> dict[str, _Calls]:
 def saved_outside(step: WholeStep) -> float:
     """Which part of the activations is saved outside of the chains' blocks, in modules that have parts of their own?"""
     blocks = [f"{name}." for name in step.chains.names]
-    line = step.run().measured.timeline
-    end = next((i for i, c in enumerate(line.changes) if c.phase in ("backward", "recompute")), len(line.changes))
-    saved = [(c.owner.module, c.nbytes) for c in line.alive(end - 1) if c.owner.category == "activation"]
+    saved = _saved_activations(step.run().measured)
 
     def could_be_checkpointed(path: str) -> bool:
         if any(f"{path}.".startswith(block) for block in blocks):

@@ -60,8 +60,13 @@ class Timeline:
     @cached_property
     def forward_peak(self) -> int:
         """The peak before backward begins, which a measurement that stops after the forward reports."""
-        end = next((i for i, c in enumerate(self.changes) if c.phase in ("backward", "recompute")), len(self.changes))
-        return max([self.total(-1), *self.totals[:end].tolist()])
+        return max([self.total(-1), *self.totals[: self.backward_begins].tolist()])
+
+    @cached_property
+    def backward_begins(self) -> int:
+        """The first moment of backward. Without a backward, the moment after the last one."""
+        phases = enumerate(change.phase for change in self.changes)
+        return next((i for i, phase in phases if phase in ("backward", "recompute")), len(self.changes))
 
     def alive(self, moment: int) -> list[Change]:
         """The allocations in force at a moment, in the order they were made."""
