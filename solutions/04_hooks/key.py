@@ -214,6 +214,14 @@ def logs_all_models(model):
         yield log
 
 
+told("Those are the classes of the modules. Their names are those that model.named_modules() gives.")(
+    logger(
+        lambda module, name, log: module.register_forward_pre_hook(lambda m, args: log.append(type(m).__name__)),
+        finally_removed,
+    )
+)
+
+
 @told("A module is in the log once, however many times it ran: there is one entry for each forward that begins.")
 @contextlib.contextmanager
 def logs_each_once(model):
@@ -290,6 +298,27 @@ for by_grad_mode in (lambda _: torch.is_grad_enabled(), lambda _: not torch.is_g
         "Grad mode does not tell the phase: it is on in both runs of a non-reentrant segment, and off in an "
         "evaluation. Ask whether backward is under way."
     )(counter("register_forward_pre_hook", by_grad_mode))
+
+
+@told(
+    "Backward hooks were counted: every layer has a backward, whether it is recomputed or not. Count the forwards that "
+    "begin while backward is under way."
+)
+def counts_backwards(model, step):
+    counts, handles = {name: [0, 0] for name, _ in model.named_modules()}, []
+    for name, module in model.named_modules():
+
+        def began(*_, name=name):
+            counts[name][0] += 1
+
+        def reversed_(*_, name=name):
+            counts[name][1] += 1
+
+        handles.append(module.register_forward_pre_hook(began))
+        handles.append(module.register_full_backward_hook(reversed_))
+    with finally_removed(model, handles):
+        step()
+    return counts
 
 
 def after_an_error(clean_up):
@@ -455,6 +484,15 @@ for size in (whole, lambda t: t.nbytes):
 told("The bytes of a view were counted. It keeps its whole storage: t.untyped_storage() knows that and its nbytes().")(
     lambda model, x: summed(first(saves(model, x)), lambda t: t.nbytes)
 )
+for size in (whole, lambda t: t.nbytes):
+    told(
+        "Views of one storage begin at addresses of their own, so it was counted once for each. Take the address of "
+        "the storage: t.untyped_storage().data_ptr()."
+    )(
+        lambda model, x, size=size: summed(
+            {save[-1].data_ptr(): save for save in reversed(saves(model, x))}.values(), size
+        )
+    )
 told("An element was taken for 4 bytes, and this model is float64. A storage knows its nbytes().")(
     lambda model, x: summed(first(saves(model, x)), lambda t: 4 * t.numel())
 )
@@ -509,18 +547,28 @@ told("A module's bytes went to a submodule that had ended already: take a name o
 )
 
 
-@told("That is grad mode: the bytes of every output that requires a gradient. Ask what autograd saves: a pack hook.")
-def by_requires_grad(model, x):
-    nbytes, handles = {}, []
-    for name, module in model.named_modules():
-        handles.append(
-            module.register_forward_hook(
-                lambda m, args, out, name=name: nbytes.update({name: out.nbytes if out.requires_grad else 0})
+def by_outputs(size, new):
+    def stored_by(model, x):
+        nbytes, handles = {}, []
+        for name, module in model.named_modules():
+            handles.append(
+                module.register_forward_hook(
+                    lambda m, args, out, name=name: nbytes.update({name: new(nbytes.get(name, 0)) + size(out)})
+                )
             )
-        )
-    with finally_removed(model, handles):
-        model(x)
-    return nbytes
+        with finally_removed(model, handles):
+            model(x)
+        return nbytes
+
+    return stored_by
+
+
+for size in (lambda out: out.nbytes if out.requires_grad else 0, lambda out: out.nbytes):
+    for new in (lambda before: 0, lambda before: before):  # of a module that is called twice: the last call, or all
+        told(
+            "Those are the bytes of outputs, whether of all or of those that require a gradient. Neither says what was "
+            "saved. Ask what autograd saves: a pack hook."
+        )(by_outputs(size, new))
 
 
 @told(

@@ -40,15 +40,16 @@ class Twice(nn.Module):
         return self.layer(self.layer(x).relu()).tanh()
 
 
-class Half(nn.Module):
-    """Squares one half of what its layer returns: a view is saved, and with it the whole storage."""
+class Thirds(nn.Module):
+    """Multiplies two thirds of what its layer returns: two views are saved, and with them the whole storage, once."""
 
     def __init__(self, width):
         super().__init__()
-        self.layer = nn.Linear(width, 2 * width)
+        self.layer = nn.Linear(width, 3 * width)
 
     def forward(self, x):
-        return self.layer(x).chunk(2, dim=1)[1].square()
+        first, second, third = self.layer(x).chunk(3, dim=1)
+        return first * second + third
 
 
 class Counted(nn.Sequential):
@@ -226,8 +227,8 @@ def bf16_hooks(given, pack_bf16, unpack_bf16):
         try:
             found = torch.autograd.grad(loss, [model[0].weight, model[2].weight])
         except RuntimeError as error:
-            raised = str(error)
-        return {"raised": raised, "of the weights": found}
+            raised = f"raised RuntimeError: {error}"
+        return {"error": raised, "of the weights": found}
 
     def comes_back():  # bfloat16 has float32's range
         low, high = values.float(), values
@@ -283,7 +284,7 @@ def stored_by(given, stored_by):
     f32, f64, three = torch.float32, torch.float64, 3 * width
     return {
         "one storage, two savers": ask(
-            f32, nn.Linear(width, three), nn.ReLU(), nn.Linear(three, width), nn.GELU(), Half(width)
+            f32, nn.Linear(width, three), nn.ReLU(), nn.Linear(three, width), nn.GELU(), Thirds(width)
         ),
         "plus and frozen": ask(f64, nn.GELU(), frozen(width), nn.Linear(width, width), PlusOne(), frozen(5)),
         "inside a container": ask(f32, nn.Sequential(nn.Linear(width, width), nn.Tanh()), Twice(width)),
@@ -365,6 +366,7 @@ def spill(given, spill):
 
     def block(fails):
         found = {
+            "error": "",
             "raised": "nothing" if fails else "",
             "on disk": "nothing",
             "some is in memory": False,
@@ -382,6 +384,7 @@ def spill(given, spill):
                 held = error  # as a notebook does, for its debugger
                 said = getattr(held, "strerror", None) or str(held)  # an OSError's message names a folder, too
                 found["raised"] = type(held).__name__ + (f": {said}" if said else "")
+                found["error"] = f"raised {found['raised']}"
             left = [path.is_dir() for path in Path(folder).rglob("*") if path.name != THEIRS]
             return found | {"files left": not all(left), "folders left": any(left), THEIRS: notes_in(folder)}
 
@@ -393,7 +396,7 @@ def spill(given, spill):
 
     return {
         "gradients, from disk": lambda: picked(
-            "raised", "on disk", "some is in memory", "integers are in memory", *times
+            "error", "on disk", "some is in memory", "integers are in memory", *times
         ),
         "files left after the block": lambda: picked("on disk", "files left", "folders left", THEIRS),
         "files left after an error": lambda: {

@@ -844,6 +844,12 @@ def quarters(checkpoint, blocks, x):
     return x
 
 
+def pairs(checkpoint, blocks, x):
+    for i in range(0, len(blocks), 2):
+        x = checkpoint(lambda x, i=i: run(blocks[i : i + 2], x), x)
+    return x
+
+
 def halves_swapped(checkpoint, blocks, x):
     if len(blocks) == 1:
         return blocks[0](x)
@@ -918,6 +924,12 @@ wrong_chains = {
 for message, answer in wrong_chains.items():
     check.nested.mistake(message, answer, None)
 check.nested.mistake(TOO_EARLY, quarters, None)
+check.nested.mistake(
+    "Pairs of blocks are checkpointed, and none inside another: begin with the two halves of the chain, and split each "
+    "half again.",
+    pairs,
+    None,
+)
 for reentrant in (True, False):
     check.nested.mistake(
         "That is another checkpoint than the one that nested is given: take its first argument.",

@@ -228,3 +228,13 @@ def pack_bf16(t):
 def unpack_bf16(packed):
     kept, dtype, shape = packed
     return kept.to(dtype) if shape is None else kept.to(dtype).reshape(shape)
+
+
+# %% Only float32 is packed
+def pack_bf16(t):
+    base = t._base if t._base is not None else t
+    if isinstance(base, nn.Parameter) or t.dtype == torch.float64 or not t.is_floating_point():
+        return t, t.dtype
+    return t.bfloat16(), t.dtype
+def unpack_bf16(p):
+    return p[0].to(p[1])

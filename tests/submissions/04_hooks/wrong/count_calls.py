@@ -201,3 +201,52 @@ def count_calls(model, step):
     with ck.watch(model) as w:
         step()
     return {row.module or type(model).__name__: (row.forward, row.recompute) for row in w.rows}
+
+
+# %% Backward hooks were counted
+def count_calls(model, step):
+    counts, handles = {name: [0, 0] for name, _ in model.named_modules()}, []
+    for name, module in model.named_modules():
+        def began(m, a, name=name):
+            counts[name][0] += 1
+        def back(m, gi, go, name=name):
+            counts[name][1] += 1
+        handles += [module.register_forward_pre_hook(began), module.register_full_backward_hook(back)]
+    try:
+        step()
+    finally:
+        for h in handles:
+            h.remove()
+    return counts
+
+
+# %% calls: '' missing in the dict
+def count_calls(model, step):
+    counts, handles = {name: [0, 0] for name, _ in model.named_modules() if name}, []
+    for name, module in model.named_modules():
+        if not name:
+            continue
+        def began(m, a, name=name):
+            counts[name][torch._C._current_graph_task_id() != -1] += 1
+        handles.append(module.register_forward_pre_hook(began))
+    try:
+        step()
+    finally:
+        for h in handles:
+            h.remove()
+    return counts
+
+
+# %% All calls were taken for forward ones
+def count_calls(model, step):
+    counts, handles = {name: [0, 0] for name, _ in model.named_modules()}, []
+    for name, module in model.named_modules():
+        def began(m, a, name=name):
+            counts[name][0 if m.training else 1] += 1
+        handles.append(module.register_forward_pre_hook(began))
+    try:
+        step()
+    finally:
+        for h in handles:
+            h.remove()
+    return counts

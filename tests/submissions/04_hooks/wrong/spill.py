@@ -428,3 +428,56 @@ def spill(folder):
     finally:
         for path in paths:
             path.unlink()
+
+
+# %% in memory, too
+@contextmanager
+def spill(folder):
+    number, paths = itertools.count(), []
+    def pack(t):
+        path = Path(folder) / f"{next(number)}.pt"
+        paths.append(path)
+        torch.save(t, path)
+        return path, t
+    try:
+        with saved_tensors_hooks(pack, lambda p: torch.load(p[0])):
+            yield
+    finally:
+        for p in paths:
+            p.unlink()
+
+
+# %% does one overwrite the other
+@contextmanager
+def spill(folder):
+    paths = set()
+    def pack(t):
+        if isinstance(t if t._base is None else t._base, nn.Parameter):
+            return t
+        path = Path(folder) / ("x".join(map(str, t.shape)) + ".pt")
+        paths.add(path)
+        torch.save(t, path)
+        return path
+    try:
+        with saved_tensors_hooks(pack, lambda p: torch.load(p) if isinstance(p, Path) else p):
+            yield
+    finally:
+        for p in paths:
+            p.unlink(missing_ok=True)
+
+
+# %% Delete the files that you wrote, and no others
+@contextmanager
+def spill(folder):
+    import shutil
+    number = itertools.count()
+    def pack(t):
+        path = Path(folder) / f"{next(number)}.pt"
+        torch.save(t, path)
+        return path
+    try:
+        with saved_tensors_hooks(pack, torch.load):
+            yield
+    finally:
+        shutil.rmtree(folder)
+        Path(folder).mkdir()

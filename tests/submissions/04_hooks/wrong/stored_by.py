@@ -1,4 +1,4 @@
-# %% That is grad mode
+# %% Neither says what was saved
 def stored_by(model, x):
     found = {}
     for name, module in model.named_modules():
@@ -212,8 +212,7 @@ def stored_by(model, x):
     return nbytes
 
 
-# %% The bytes of a view were counted
-# breaks: A storage counts whole
+# %% Views of one storage begin at addresses of their own
 def stored_by(model, x):
     running, seen, nbytes = [], set(), Counter()
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -491,6 +490,71 @@ def stored_by(model, x):
         if storage.data_ptr() not in own | seen:
             seen.add(storage.data_ptr())
             nbytes[running[-1]] += storage.nbytes()
+        return t
+
+    def ended(m, args, out):
+        running.pop()
+
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda m, args, name=name: running.append(name)))
+        handles.append(module.register_forward_hook(ended))
+    try:
+        with saved_tensors_hooks(pack, lambda t: t):
+            result = model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return nbytes
+
+
+# %% Views of one storage begin at addresses of their own
+# breaks: a storage counts once
+def stored_by(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    running, seen, out, handles = [], {p.data_ptr() for p in model.parameters()}, Counter(), []
+    def pack(t):
+        if t.data_ptr() not in seen:
+            seen.add(t.data_ptr())
+            out[running[-1]] += t.untyped_storage().nbytes()
+        return t
+    for m in names:
+        handles.append(m.register_forward_pre_hook(lambda m, a: running.append(names[m])))
+        handles.append(m.register_forward_hook(lambda m, a, o: running.pop() and None))
+    try:
+        with saved_tensors_hooks(pack, lambda t: t):
+            y = model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return dict(out)
+
+
+# %% Those are the bytes of outputs
+def stored_by(model, x):
+    found, handles = {}, []
+    for name, module in model.named_modules():
+        def hook(m, a, out, name=name):
+            found[name] = found.get(name, 0) + out.nbytes
+        handles.append(module.register_forward_hook(hook))
+    try:
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return found
+
+
+# %% The bytes of a view were counted
+# breaks: A storage counts whole
+def stored_by(model, x):
+    running, seen, nbytes, handles = [], set(), Counter(), []
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+
+    def pack(t):
+        address = t.untyped_storage().data_ptr()
+        if address not in own | seen:
+            seen.add(address)
+            nbytes[running[-1]] += t.nbytes
         return t
 
     def ended(m, args, out):

@@ -201,3 +201,12 @@ def nested(checkpoint, blocks, x):
         return checkpoint(lambda x: inside(blocks[middle:], x), x)
 
     return halves(lambda blocks, x: halves(run, blocks, x), blocks, x)
+
+
+# %% Pairs of blocks are checkpointed
+def nested(checkpoint, blocks, x):
+    for i in range(0, len(blocks), 2):
+        x = checkpoint(lambda x, i=i: blocks[i + 1](blocks[i](x)), x)
+    return x
+def predict_runs(n):
+    return n.bit_length()

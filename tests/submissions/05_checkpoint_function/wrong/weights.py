@@ -422,3 +422,20 @@ class Weights(torch.autograd.Function):
             (dx,) = torch.autograd.grad(ctx.fn(x), x, dy)
             others = torch.autograd.grad(ctx.fn(x), weights, dy) if weights else ()
         return None, dx, *others
+
+
+# %% then one for each weight
+class Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, x, *weights):
+        ctx.fn = fn
+        ctx.save_for_backward(x, *weights)
+        return fn(x)
+    @staticmethod
+    def backward(ctx, dy):
+        x, *weights = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.fn(x)
+        g = torch.autograd.grad(y, (*weights, x), dy)
+        return None, *g

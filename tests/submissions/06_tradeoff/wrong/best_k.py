@@ -122,3 +122,8 @@ def best_k(n, checkpoint, stage):
     k = min(peaks, key=peaks.get)
     saving = 1 - k / (n - 1)  # a share that nobody asked for
     return k, peaks[k]
+
+
+# %% k: Of several k that are equally good, the smallest was asked
+def best_k(n, checkpoint, stage):
+    return min(((k, k * checkpoint + -(-n // k) * stage) for k in range(n, 0, -1)), key=lambda p: p[1])

@@ -240,3 +240,16 @@ def chen(n, k):
         actions += [("save all", i) for i in range(lo, hi)]
         actions += [("backward", i) for i in reversed(range(lo, hi))]
     return actions
+
+
+# %% no value is current
+def chen(n, k):
+    length, longer = divmod(n, k)
+    edges = [i * length + min(i, longer) for i in range(k + 1)]
+    actions = []
+    for lo, hi in pairwise(edges[:-1]):
+        actions += [("save input", lo)] + [("forward", i) for i in range(lo + 1, hi)]
+    for lo, hi in reversed(list(pairwise(edges))):
+        actions += [("save all", i) for i in range(lo, hi)]
+        actions += [("backward", i) for i in reversed(range(lo, hi))]
+    return actions
