@@ -177,7 +177,7 @@ def may_be_a_mistake(task: Task, answer: dict, right: list) -> bool:
     if "cases" not in answer:
         return False
     verdict = verdict_without_mistakes(task, answer, right)
-    return not verdict.right and verdict.message != NOT_ANSWERED
+    return not verdict.right and not verdict.blank
 
 
 def _lost(message: str) -> Verdict:

@@ -24,6 +24,7 @@ class Verdict:
 
     `misread`: there is an answer, and it is wrong. A section helps then, and not where nothing was answered.
     `recorded`: whether it is right is decided later, so it has no points yet.
+    `blank`: no case was answered.
     """
 
     share: float
@@ -31,6 +32,7 @@ class Verdict:
     missed: list[str] = field(default_factory=list)
     misread: bool = False
     recorded: bool = False
+    blank: bool = False
 
     @property
     def right(self) -> bool:
@@ -46,7 +48,7 @@ def judge(
 ) -> Verdict:
     """Compare one answer with the reference on every case; with `parts`, each key of the data earns its share."""
     if got and all(_unanswered(case) for case in got):
-        return Verdict(0, NOT_ANSWERED, [NOT_ANSWERED])  # said once, not of every part
+        return Verdict(0, NOT_ANSWERED, [NOT_ANSWERED], blank=True)  # said once, not of every part
     if not parts:
         message, misread = _explain(got, expected, mistakes, tolerance)
         return Verdict(0 if message else 1, message, [message] if message else [], misread)
