@@ -78,8 +78,8 @@ def least_of_all(x, xbar, starts):
 
 
 @told(
-    "While a segment is reversed, all of its stages keep everything: take the sum of their xbar, not the "
-    "largest of them."
+    "While a segment is reversed, all of its stages keep everything: take the sum of their xbar, not "
+    "the largest of them."
 )
 def largest_in_each(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
@@ -425,8 +425,10 @@ WRONG_CHOICES = {
     ),
     "The checkpoint at u is charged to the wrong part. It is in memory while u to t run; when s to u - 1 run again, "
     "it is gone.": choice(checkpoint=swapped),
-    "That is one forward too many: to reach the input of u, stages s to u - 1 run. Stage u belongs to "
-    "the right part.": (choice(checkpoint=too_far)),
+    (
+        "That is one forward too many: to reach the input of u, stages s to u - 1 run. Stage u belongs to "
+        "the right part."
+    ): (choice(checkpoint=too_far)),
     "The checkpoint is charged to both parts. When s to u - 1 run again it is gone, so they have all of m.": (
         choice(checkpoint=charged_twice)
     ),
@@ -461,14 +463,18 @@ WRONG_CHOICES = {
     "The backward of s was added to a checkpoint as well. There, best(s, u - 1, m) has it already.": (
         choice(checkpoint=backward_again)
     ),
-    "The input of s is in memory already, besides the m bytes. To keep everything of s takes xbar[s], "
-    "not x[s] as well.": (choice(keep=keep_and_input)),
+    (
+        "The input of s is in memory already, besides the m bytes. To keep everything of s takes xbar[s], "
+        "not x[s] as well."
+    ): (choice(keep=keep_and_input)),
     "The output of s is in xbar[s] already, but x[s + 1] was taken off m as well.": choice(keep=keep_and_output),
     "The output of s is a part of xbar[s], and stays in memory. All of xbar[s] comes off m, x[s + 1] included.": (
         choice(keep=keep_but_output)
     ),
-    "The two parts of a checkpoint run one after the other, so their times add up. The larger one alone "
-    "is too little.": (choice(checkpoint=slower_part)),
+    (
+        "The two parts of a checkpoint run one after the other, so their times add up. The larger one alone "
+        "is too little."
+    ): (choice(checkpoint=slower_part)),
     "Stage u is left out. The right part begins at the checkpoint, with stage u.": choice(checkpoint=right_after_u),
     "The first way was taken, not the best one. Take the minimum over all ways.": choice(least=lambda ways: ways[0]),
     "The slowest way was taken. Take the minimum over all ways, not the maximum.": choice(least=max),

@@ -25,7 +25,7 @@ def about_price(message, flops=None, nbytes=None, per_byte=None):
 
 TWO = "A sum of products takes a multiplication and an addition for each of its terms: two FLOPs, not one."
 about_price(TWO, flops=lambda b, m, i, k, size: b * m * i * k, per_byte=lambda b, m, i, k, size: i / size)
-BATCH = "The batch is missing: b pairs of matrices are multiplied, and there are b results."
+BATCH = "The batch is missing. b pairs of matrices are multiplied, and there are b results."
 about_price(
     BATCH,
     flops=lambda b, m, i, k, size: 2 * m * i * k,
@@ -46,8 +46,9 @@ about_price(
     per_byte=lambda b, m, i, k, size: 2 * m * k / ((m + k) * size),
 )
 about_price(
-    "Each result is a sum of `inner` products: the inner length is in the FLOPs. It is not in the bytes: the result's "
-    "shape is (b, m, k).",
+    "Each number of a result is a sum of `inner` products, so the inner length is in the FLOPs. It is "
+    "not in the bytes, "
+    "because a result has the shape (b, m, k).",
     flops=lambda b, m, i, k, size: 2 * b * m * k,
     nbytes=lambda b, m, i, k, size: b * m * i * k * size,
     per_byte=lambda b, m, i, k, size: 2 / size,
@@ -58,21 +59,21 @@ about_price(
     per_byte=lambda b, m, i, k, size: 2 * m * i * k / ((m * i + i * k + m * k) * size),
 )
 about_price(
-    "One addition fewer for each result: FLOPs are counted with as many additions as multiplications, `inner` of each.",
+    "That is one addition fewer for each number. FLOPs count as many additions as multiplications, `inner` of each.",
     flops=lambda b, m, i, k, size: b * m * k * (2 * i - 1),
     per_byte=lambda b, m, i, k, size: (2 * i - 1) / size,
 )
 about_price(
-    "FLOPs and bytes have changed places: return (flops, nbytes, per_byte).",
+    "FLOPs and bytes have changed places. Return (flops, nbytes, per_byte).",
     flops=lambda b, m, i, k, size: b * m * k * size,
     nbytes=lambda b, m, i, k, size: 2 * b * m * i * k,
 )
 about_price(
-    "Upside down: that is bytes for each FLOP.",
+    "Upside down. That is bytes for each FLOP.",
     per_byte=lambda b, m, i, k, size: size / (2 * i),
 )
 for rounded in (lambda b, m, i, k, size: 2 * i // size, lambda b, m, i, k, size: round(2 * i / size)):
-    about_price("It was rounded. per_byte need not be a whole number: divide with /.", per_byte=rounded)
+    about_price("It was rounded. per_byte need not be a whole number, so divide with /.", per_byte=rounded)
 
 # ---- Task 2: predict ----
 
@@ -93,16 +94,18 @@ def about_predict(ends, message, wrong):
 
 
 STOPS = (
-    "The last product does not run again: after it nobody saves anything, so early stop ends the recomputation "
+    "The last product does not run again. Nothing after it saves anything, so early stop ends the recomputation "
     "before it."
 )
-OUTPUT = "The last layer's result is the segment's output. It is alive anyway, and is not counted."
+OUTPUT = "The last layer's result is the segment's output. It is in memory anyway, and does not count."
 about_predict("linear", STOPS, lambda every, last, kept: (kept - {last}, every - kept))
 about_predict("linear", OUTPUT, lambda every, last, kept: (kept, every - kept - {last}))
 about_predict("linear", f"{STOPS} {OUTPUT}", lambda every, last, kept: (kept, every - kept))
 about_predict("linear", STOPS, lambda every, last, kept: (kept - {last}, every - kept | {last}))
 about_predict("linear", f"{STOPS} {OUTPUT}", lambda every, last, kept: (kept, every - kept | {last}))
-NEEDED = "A GELU follows the last product, and saves its input: here the last product runs again, unless it is kept."
+NEEDED = (
+    "A GELU follows the last product, and saves its input. So the last product runs again, unless its result is kept."
+)
 about_predict("gelu", NEEDED, lambda every, last, kept: (kept, every - kept - {last}))
 about_predict(
     "gelu",
@@ -111,10 +114,10 @@ about_predict(
 )
 about_predict(
     "gelu",
-    "A GELU follows the last product, so its result is not the output: it is counted if it is kept.",
+    "A GELU follows the last product, so its result is not the output. It counts if it is kept.",
     lambda every, last, kept: (kept - {last}, every - kept),
 )
-KEPT = "The policy keeps results of linear layers, and nothing else: GELUs run again."
+KEPT = "The policy keeps results of linear layers, and nothing else. GELUs run again."
 for more, message in (
     (lambda every, last, kept: kept, f"Exactly twice the bytes. Were GELUs' outputs counted as kept? {KEPT}"),
     (lambda every, last, kept: kept - {last}, f"GELUs' outputs were counted as kept. {KEPT}"),
@@ -128,7 +131,7 @@ for ends in ("gelu", "linear"):
     inside = (lambda last: set()) if ends == "gelu" else (lambda last: {last})
     about_predict(
         ends,
-        "Those are the FLOPs of the products that are kept. Recomputed are the others.",
+        "Those are the FLOPs of the products that are kept. The others are recomputed.",
         lambda every, last, kept, inside=inside: (kept - inside(last), kept - inside(last)),
     )
     about_predict(
@@ -138,17 +141,17 @@ for ends in ("gelu", "linear"):
     )
     about_predict(
         ends,
-        "A kept result is handed out, its product does not run again. The others do.",
+        "A kept result is returned as it is, and its product does not run again. The others do.",
         lambda every, last, kept, inside=inside: (kept - inside(last), every - inside(last)),
     )
     for of in (max, min):
         about_predict(
             ends,
-            "Products in front of a kept result run again, too: their own results are needed, by a GELU and for a "
-            "weight.",
+            "Products before a kept result run again as well. Their own results are needed by a GELU, and for the "
+            "gradient of a weight.",
             lambda every, last, kept, inside=inside, of=of: (
                 kept - inside(last),
-                {i for i in every - kept - inside(last) if i > of(kept - inside(last))},
+                {i for i in every - kept - inside(last) if i > of(kept - inside(last), default=-1)},
             ),
         )
 
@@ -174,7 +177,7 @@ scaled(
 )
 scaled("Those are elements. How many bytes has each?", lambda n, d, k, size: n * k, lambda n, d, k: 2 * n * d * k)
 scaled(
-    "Biases count 0: the FLOPs are those of the matrix products alone.",
+    "Biases count 0. The FLOPs are those of the matrix products alone.",
     lambda n, d, k, size: n * k * size,
     lambda n, d, k: 2 * n * d * k + n * k,
 )
@@ -185,7 +188,7 @@ scaled(
 )
 scaled(TWO, lambda n, d, k, size: n * k * size, lambda n, d, k: n * d * k)
 scaled(
-    "Those are the bytes of the layers' inputs. Layer i goes from widths[i] to widths[i + 1]; its result is kept.",
+    "Those are the bytes of the layers' inputs. Layer i goes from widths[i] to widths[i + 1], and its result is kept.",
     lambda n, d, k, size: n * d * size,
     lambda n, d, k: 2 * n * d * k,
 )
@@ -206,21 +209,21 @@ def about_right(message, wrong):
         return wrong(right, kept, rows * widths[0] * itemsize, rows * widths[-1] * itemsize)
 
 
-about_right("FLOPs and bytes have changed places: return (nbytes, flops).", lambda right, kept, *_: right(kept)[::-1])
+about_right("FLOPs and bytes have changed places. Return (nbytes, flops).", lambda right, kept, *_: right(kept)[::-1])
 about_right("The first layer has the number 0, not 1.", lambda right, kept, *_: right([i - 1 for i in kept]))
 about_right(
-    "The segment's input was counted. It is alive anyway, and is left out.",
+    "The segment's input was counted. It is in memory anyway, and is left out.",
     lambda right, kept, nbytes, _: (right(kept)[0] + nbytes, right(kept)[1]),
 )
 about_right(
-    "The segment's output was counted. It is alive anyway, and is left out.",
+    "The segment's output was counted. It is in memory anyway, and is left out.",
     lambda right, kept, _, nbytes: (right(kept)[0] + nbytes, right(kept)[1]),
 )
 about_right(
-    "Kept and recomputed have changed places: `kept` are the numbers of the layers whose results are kept.",
+    "Kept and recomputed have changed places. `kept` lists the layers whose results are kept.",
     lambda right, kept, *_: right([i for i in range(99) if i not in kept]),
 )
-ONCE = "And if it is kept, its FLOPs are not there to be subtracted."
+ONCE = "If it is kept, its FLOPs are not in the sum, so they cannot be subtracted."
 
 
 @check.predict.mistake(f"{OUTPUT} {ONCE}")
@@ -254,38 +257,38 @@ def about_policy(message, a=None, b=None):
 
 
 NOTHING = (
-    "Nothing is kept. Two things do that in silence: comparing op with a family, aten.mm, where its member "
-    "aten.mm.default runs (op.overloadpacket is the family); and MUST_CPU_OFFLOAD, which eager mode recomputes."
+    "Nothing is kept. Two mistakes do that in silence: comparing op with a family, aten.mm, where its member "
+    "aten.mm.default runs (op.overloadpacket is the family), and MUST_CPU_OFFLOAD, which eager mode recomputes."
 )
 about_policy(NOTHING, a=lambda ctx, op: AGAIN, b=lambda ctx, op: AGAIN)
 about_policy(
-    "A product's result is recomputed, everything else is kept: MUST_CPU_OFFLOAD recomputes in eager mode, and "
+    "Products are recomputed, and everything else is kept. MUST_CPU_OFFLOAD recomputes in eager mode, and "
     "PREFER_SAVE for all other ops keeps views, GELU and softmax.",
     b=lambda ctx, op: CheckpointPolicy.MUST_CPU_OFFLOAD if is_product(op) and large(ctx) else SAVE,
 )
 EVERYTHING = (
-    "Every result is kept, also those that no derivative asks for: that holds more than no checkpoint. "
+    "Every result is kept, even those that no derivative asks for. That takes more memory than no checkpoint. "
     "PREFER_RECOMPUTE is the verdict for everything else."
 )
 about_policy(EVERYTHING, a=lambda ctx, op: SAVE, b=lambda ctx, op: SAVE)
 about_policy(
-    "Only mm and addmm are kept. Batched products are products, too: bmm and baddbmm.",
+    "Only mm and addmm are kept. Batched products are products as well: bmm and baddbmm.",
     a=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) else AGAIN,
     b=lambda ctx, op: SAVE if op in (aten.mm.default, aten.addmm.default) and large(ctx) else AGAIN,
 )
 about_policy(
-    "Only mm and bmm are kept. With a bias or a mask to add they are addmm and baddbmm: products, too.",
+    "Only mm and bmm are kept. With a bias or a mask to add they are addmm and baddbmm, which are products as well.",
     a=lambda ctx, op: SAVE if op in (aten.mm.default, aten.bmm.default) else AGAIN,
     b=lambda ctx, op: SAVE if op in (aten.mm.default, aten.bmm.default) and large(ctx) else AGAIN,
 )
 for some in ((aten.mm,), (aten.addmm,), (aten.addmm, aten.bmm), *combinations(FAMILIES, 3)):
     about_policy(
-        "Only some of the products are kept: there are four, mm, addmm, bmm and baddbmm.",
+        "Only some of the products are kept. There are four: mm, addmm, bmm and baddbmm.",
         a=lambda ctx, op, some=some: SAVE if op.overloadpacket in some else AGAIN,
         b=lambda ctx, op, some=some: SAVE if op.overloadpacket in some and large(ctx) else AGAIN,
     )
 about_policy(
-    "The size decides, whoever made the result: GELU and views are kept, too. It is for products alone.",
+    "Every large result is kept, also of GELU and of views. Keep the results of products alone.",
     b=lambda ctx, op: SAVE if large(ctx) else AGAIN,
 )
 about_policy(
@@ -293,20 +296,20 @@ about_policy(
     b=lambda ctx, op: SAVE if is_product(op) else AGAIN,
 )
 about_policy(
-    "A result of exactly LARGE bytes is to be kept: LARGE or more.",
+    "A product's result of exactly LARGE bytes is recomputed here. Keep those with LARGE bytes or more.",
     b=lambda ctx, op: SAVE if is_product(op) and ctx.op_output.nbytes > LARGE else AGAIN,
 )
 about_policy(
-    "Elements were counted, not bytes: nbytes, not numel.",
+    "Elements were compared with LARGE, not bytes: nbytes, not numel.",
     b=lambda ctx, op: SAVE if is_product(op) and ctx.op_output.numel() >= LARGE else AGAIN,
 )
 for most in (LARGE - 1, LARGE):
     about_policy(
-        "The small ones are kept, and the large ones recomputed: it is the other way round.",
+        "Small results are kept, and large ones are recomputed. It is the other way round.",
         b=lambda ctx, op, most=most: SAVE if is_product(op) and ctx.op_output.nbytes <= most else AGAIN,
     )
 about_policy(
-    "Products are recomputed, and everything else is kept: it is the other way round.",
+    "Products are recomputed, and everything else is kept. It is the other way round.",
     a=lambda ctx, op: AGAIN if is_product(op) else SAVE,
     b=lambda ctx, op: AGAIN if is_product(op) and large(ctx) else SAVE,
 )
@@ -321,15 +324,23 @@ def by_argument(ctx, op, *args, **kwargs):
 
 
 check.policies.mistake(
-    "The bytes of an argument were asked for. It is the result that is kept: ctx.op_output.", None, by_argument
+    "What is kept depends on the bytes of an argument. It depends on the result's: ctx.op_output.", None, by_argument
 )
 
 # ---- Task 4: choose ----
 told = check.choose.mistake
 
 
+def priced(costs, kept):
+    """What a choice spares and takes."""
+    return sum(costs[i][0] for i in kept), sum(costs[i][1] for i in kept)
+
+
 def by(order, ends=False):
-    """Greedy, in this order of (flops, nbytes); what does not fit is left out, or ends it."""
+    """Greedy, in this order of (flops, nbytes); what does not fit is left out, or ends it.
+
+    No answer where another choice does not spare more, but only takes fewer bytes.
+    """
 
     def choose(costs, budget):
         kept = []
@@ -338,7 +349,8 @@ def by(order, ends=False):
                 kept.append(i)
             elif costs[i][0] and ends:
                 break
-        return kept
+        few, least = (priced(costs, some) for some in (right_choice(costs, budget), kept))
+        return kept if few[0] > least[0] or few == least else None
 
     return choose
 
@@ -361,34 +373,34 @@ def best(key, room=lambda total, budget: total <= budget, last=False):
 
 
 fullest, right_choice = best(lambda f, n: (f, n)), best(lambda f, n: (f, -n))
-told("A result that costs 0 FLOPs is kept: it takes bytes, and spares nothing. Among equals, the fewest bytes.")(
+told("A result that costs 0 FLOPs is kept. It takes bytes, and spares nothing. Among equals, take the fewest bytes.")(
     lambda costs, budget: (right_choice if all(flops for flops, _ in costs) else fullest)(costs, budget)
 )
 for tied in (best(lambda f, n: f), best(lambda f, n: f, last=True), fullest):
-    told("Two choices spare as many FLOPs here: then the one with the fewest bytes is asked for.")(tied)
+    told("Two choices spare equally many FLOPs here. Take the one with the fewest bytes.")(tied)
 for order, ends in product((lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops), (False, True)):
     told(
-        "Another choice spares more. Greedy, by FLOPs or by FLOPs per byte, misses it: a dear result can leave no "
-        "room for two that together spare more (section 9.4). Try all choices."
+        "Another choice spares more. Greedy, by FLOPs or by FLOPs per byte, misses it, because a dear result can leave "
+        "no room for two that together spare more (section 9.4). Try all choices."
     )(by(order, ends))
-told("The smallest results first: what they cost in FLOPs was not asked. Try all choices.")(
+told("Another choice spares more. That is what you get if the smallest results come first. Try all choices.")(
     by(lambda flops, nbytes: nbytes)
 )
-told("In the order of the list, as long as they fit: that is one choice of many. Try all of them.")(
-    by(lambda flops, nbytes: 0)
-)
-told("At most `budget` bytes: a choice that fills the budget to the last byte fits, too.")(
+told(
+    "Another choice spares more. That is what you get in the order of the list, as long as they fit. Try all choices."
+)(by(lambda flops, nbytes: 0))
+told("At most `budget` bytes are kept, so a choice that fills the budget to the last byte fits as well.")(
     best(lambda flops, nbytes: (flops, -nbytes), lambda total, budget: total < budget)
 )
-told("The results to recompute were returned. `kept` are the indices of those to keep.")(
+told("The results to recompute were returned. Return the indices of those to keep.")(
     lambda costs, budget: sorted(set(range(len(costs))) - set(best(lambda f, n: (f, -n))(costs, budget)))
 )
-told("Nothing is kept, though there is room: keep what spares the most FLOPs.")(lambda costs, budget: [])
-told("Indices count from 0: the first result has the index 0.")(
+told("Nothing is kept, although there is room. Keep what spares the most FLOPs.")(lambda costs, budget: [])
+told("Indices count from 0, so the first result has the index 0.")(
     lambda costs, budget: [i + 1 for i in right_choice(costs, budget)]
 )
 for order in (lambda cost: -cost[0] / cost[1], lambda cost: -cost[0], lambda cost: cost[1]):
-    told("Those are indices into a list that was sorted. They are asked for in the order of `costs`, as it was given.")(
+    told("Those are indices into a list that was sorted. Return indices into `costs`, in its own order.")(
         lambda costs, budget, order=order: right_choice(sorted(costs, key=order), budget)
     )
 
@@ -401,24 +413,26 @@ def some_of(numbers):
             return sum(costs[i][which] for i in kept)
 
         fitting = [kept for kept in all_of(costs) if len(kept) in numbers(len(costs)) and total(kept, 1) <= budget]
+        if not costs:
+            return None  # whatever raises there does so for a reason of its own
         return list(max(fitting, key=lambda kept: (total(kept, 0), -total(kept, 1))))
 
     return choose
 
 
-told("There is room for all of them, but the choice of all was not tried: from no result to len(costs) of them.")(
+told("There is room for all of them, but the choice of all was not tried. Try from no result to len(costs) of them.")(
     some_of(lambda n: range(n))
 )
-told("Nothing fits into the budget here, and then nothing is kept: the empty choice is one, too.")(
+told("Nothing fits into the budget here, so nothing is kept. The empty choice is one of the choices.")(
     some_of(lambda n: range(1, n + 1))
 )
-told("There is room for all of them, and for none: choices of 0 and of len(costs) results were not tried.")(
+told("There is room for all of them, and for none. Choices of 0 and of len(costs) results were not tried.")(
     some_of(lambda n: range(1, n))
 )
-told("Bytes and FLOPs are mixed up: costs are (flops, nbytes), and the budget is for bytes.")(
+told("Bytes and FLOPs are mixed up. Costs are (flops, nbytes), and the budget is for bytes.")(
     lambda costs, budget: best(lambda f, n: (f, -n))([(nbytes, flops) for flops, nbytes in costs], budget)
 )
-told("The fullest budget is not the aim: spare the most FLOPs, and of those choices take the fewest bytes.")(
+told("The budget need not be full. Spare the most FLOPs, and of those choices take the fewest bytes.")(
     best(lambda flops, nbytes: (nbytes, flops))
 )
 
@@ -485,31 +499,36 @@ def never_counts_others(segment, args, budget):
 
 
 told(
-    "The bytes are spent as if the last product ran again. Early stop leaves it out (`again` is False): keeping its "
+    "The bytes are spent as if the last product ran again. Early stop leaves it out (`again` is False), so keeping its "
     "result spares nothing, and its bytes are missing elsewhere."
 )(by_place(right_choice, lambda cost: cost.flops))
+for tied in (best(lambda f, n: f), fullest):
+    told("Two choices spare equally many FLOPs here. Keep the one with the fewest bytes.")(by_place(tied))
 for order in (lambda flops, nbytes: -flops / nbytes, lambda flops, nbytes: -flops):
     told(
-        "Greedy: a dear result left no room for two that together spare more (section 9.4). Use the choice of task 4."
+        "Another choice spares more. As with greedy, a dear result left no room for two that together spare "
+        "more (section "
+        "9.4). Use the choice of task 4."
     )(by_place(by(order)))
 for recognised in (by_shape, by_shape_and_price):
     told(
-        "A result was recognised by its size, or its price. Another one has the same, and it is kept, too: count, and "
-        "know results by their place."
+        "Another result of the same size, or of the same size and price, is kept as well. Count, and know each result "
+        "by its place."
     )(recognised)
 for lost in (lambda *_: lambda ctx, op, *args, **kwargs: AGAIN, never_counts_others):
     told(
-        "What is worth it is not kept. Places count all ops that the policy is asked about: is it counted once for "
+        "What is worth it is not kept. Places count all ops that the policy is asked about. Is it counted once for "
         "every question, before anything else, and from 0 by every policy? And is the verdict on the chosen ones "
         "MUST_SAVE?"
     )(lost)
-told("choose returns indices into your list of prices, not places in segment_costs: translate them back into places.")(
+told("choose returns indices into your list of prices, not places in segment_costs. Translate them back into places.")(
     untranslated
 )
-told("Results are kept as they come, or the smallest first, as long as there is room. Price them first, then choose.")(
-    first_fit
-)
-told("Every product is kept, whatever the budget: choose some of them.")(
+told(
+    "That is what is kept if results are taken as they come, or the smallest first, as long as there is room. Price "
+    "them first, then choose."
+)(first_fit)
+told("Every product is kept, whatever the budget is. Choose some of them.")(
     lambda segment, args, budget: lambda ctx, op, *args, **kwargs: SAVE if is_product(op) else AGAIN
 )
 told("Everything is kept. PREFER_RECOMPUTE is the verdict for what was not chosen.")(

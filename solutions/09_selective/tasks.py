@@ -6,6 +6,7 @@ from importlib import import_module
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import ckptlib as ck
@@ -87,30 +88,50 @@ def price(given, price):
     if any(triple is None for triple in found):
         return None
     for triple in found:
-        if not isinstance(triple, (tuple, list)) or len(triple) != 3:
+        if isinstance(triple, (int, float, str, dict)) or len(triple) != 3:
             raise TypeError("three numbers were asked for: flops, nbytes, per_byte")
     return {name: [triple[i] for triple in found] for i, name in enumerate(("FLOPs", "bytes", "FLOPs per byte"))}
 
 
 # ---- Task 2 ----
+class OnPaper(TorchDispatchMode):
+    """A prediction is made of numbers: no linear layer runs, whoever calls it."""
+
+    def __init__(self):
+        super().__init__()
+        self.measured = False
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        if op in (torch.ops.aten.addmm.default, torch.ops.aten.mm.default):
+            self.measured = True
+        return op(*args, **(kwargs or {}))
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        if self.measured:
+            raise ValueError("A linear layer ran, so this was measured. Predict it: compute with the sizes alone")
+
+
 @check.task(points=1.5, section="9.3", cases=3, parts=True)
 def predict(given, predict):
     layers = given.integer(3, 6)
     rows, widths = given.integer(3, 50), [given.integer(3, 60) for _ in range(layers + 1)]
     itemsizes, last = given.choice([(2, 8), (8, 2)]), layers - 1
     some = sorted({given.integer(low, last - 1) for low in (0, 1)})  # the largest is not the first layer
+    calls = [([*some, last], widths, itemsizes[0]), (some[-1:], widths, itemsizes[1])]
+    calls += [([], widths, 4), (given.choice([[0], []]), widths[:2], 4)]  # nothing is kept; a single layer
 
     def asked(ends):
-        calls = zip(([*some, last], some[-1:]), itemsizes, strict=True)
-        found = [predict(rows, widths, kept, ends, itemsize) for kept, itemsize in calls]
+        with OnPaper():
+            found = [predict(rows, list(widths), kept, ends, itemsize) for kept, widths, itemsize in calls]
         return None if any(pair is None for pair in found) else [list(pair) for pair in found]
 
-    return {"ends in GELU": asked("gelu"), "ends in Linear": asked("linear")}
+    return {"ends in GELU": lambda: asked("gelu"), "ends in Linear": lambda: asked("linear")}
 
 
 # ---- Task 3 ----
 class Mixed(nn.Module):
-    """Four products, each of another op. x: (B, T, D), mask: (T, T) -> (B, T, D)."""
+    """Four products, each of another op, and a norm, whose op has three results. (B, T, D), (T, T) -> (B, T, D)."""
 
     def __init__(self, d, k):
         super().__init__()
@@ -118,6 +139,7 @@ class Mixed(nn.Module):
 
     def forward(self, x, mask):
         h = self.narrow(F.gelu(self.widen(x)))  # addmm, mm
+        h = F.layer_norm(h, h.shape[-1:])
         weights = torch.baddbmm(mask, h, h.transpose(1, 2)).softmax(-1)
         return torch.bmm(weights, h).sin()
 
@@ -216,30 +238,63 @@ def choose(given, choose):
     # two that spare as much, one of them smaller, and room for one
     n, flops = given.integer(10, 50), given.integer(4000, 9000)
     twins = [(flops, n + given.integer(2, 4)), (flops, n)]
+    # one result spares as much as two together, and takes more bytes than they do, or fewer
+    part = given.integer(1000, 2000)
+    pair = [(part, n // 2), (flops - part, n // 3)]
+    dear, cheap = [(flops, n), *pair], [(flops, n - 2), (part, n // 2), (flops - part, n - n // 2)]
     # the larger one would fill the budget, the dearer one is worth more
     either = shuffled([(flops, n), (flops // 2, n + 1)])
     asked = {
         "some of many": [(shuffled(many + free), tight), (either, n + 1)],
         # the last budget of both: what is right to recompute takes more than what greedy or a tie would keep
         "one large, two small": [(large, half * 4 + 1), (large, half * 4), (large, half * 2 + 1)],
-        "equal FLOPs": [(twins, n + 5), (twins[::-1], n + 5), (twins, n + 1)],
-        "room for all, or for none": [(shuffled(many[:5] + free), 10**6), (many[:4], 10**6), (many[:3], 31)],
+        "equal FLOPs": [
+            *[(twins, n + 5), (twins[::-1], n + 5), (twins, n + 1)],
+            *[(shuffled(dear), n), (shuffled(cheap), n)],
+        ],
+        "room for all, or for none": [
+            *[(shuffled(many[:5] + free), 10**6), (many[:4], 10**6), (many[:3], 31)],
+        ],
+        "no results": [([], given.integer(1, 1000))],
     }
     return {name: attempt(("budget", FEWEST, "bytes kept"), chosen, choose, cases) for name, cases in asked.items()}
 
 
 # ---- Task 5 ----
-def reached(policy_for, segment, x, budget):
+class Scaled(nn.Module):
+    """A chain of a tensor times another one."""
+
+    def __init__(self, chain):
+        super().__init__()
+        self.chain = chain
+
+    def forward(self, x, scale):
+        return self.chain(x * scale)
+
+
+LEFT_GRADIENTS = (
+    "policy_for has left gradients in .grad. Free them, or let segment_costs look at the ops, which leaves none"
+)
+
+
+def reached(policy_for, segment, args, budget):
     def make():
         with own.only():
-            policy = policy_for(segment, (x,), budget)
+            policy = policy_for(segment, args, budget)
         if not callable(policy):
             raise TypeError(f"policy_for returned {type(policy).__name__}, expected a function")
+        if any(tensor.grad is not None for tensor in (*args, *segment.parameters())):
+            raise ValueError(LEFT_GRADIENTS)
         return own.only()(policy)
 
-    kept, recomputed = weigh(segment, (x,), make)
+    kept, recomputed = weigh(segment, args, make)
     over = f"More bytes are kept than the budget allows: {kept:,} B of {budget:,} B" if kept > budget else ""
-    return {"budget": over, "bytes kept": kept, "FLOPs recomputed": recomputed}
+    return over, kept, recomputed
+
+
+def all_reached(policy_for, asked):
+    over, kept, recomputed = zip(*(reached(policy_for, *one) for one in asked), strict=True)
+    return {"budget": max(over), "bytes kept": list(kept), "FLOPs recomputed": list(recomputed)}
 
 
 @check.task(points=2.5, section="9.3 and 9.4", cases=2, parts=True)
@@ -249,21 +304,37 @@ def policy_for(given, policy_for):
     small, middle, wide = given.integer(4, 9), given.integer(14, 20), given.integer(30, 40)
     given.seeded()
 
-    def ask(widths, ends, features):
-        x = given.normal(rows, widths[0], dtype=dtype).requires_grad_()
-        segment, budget = chain(widths, ends).to(dtype), features * unit + given.integer(0, 3)
-        return attempt(("budget", "bytes kept", "FLOPs recomputed"), reached, policy_for, segment, x, budget)
+    def asked(widths, ends, features, more=0, scaled=False):
+        args = (given.normal(rows, widths[0], dtype=dtype).requires_grad_(),)
+        segment = chain(widths, ends)
+        if scaled:
+            segment, args = Scaled(segment), (*args, given.normal(rows, widths[0], dtype=dtype))
+        return segment.to(dtype), args, features * unit + more
 
-    return {
-        # three results of the same shape, two of which cost several times as much; there is room for one
-        "same shapes": ask([small, middle, wide, middle, wide, middle, small], "gelu", middle),
-        # the last product is the dearest, and early stop leaves it out; there is room for the two before it
-        "ends in Linear": ask([small - 1, small, middle, wide, wide - 1], "linear", middle + wide),
-        # two results are worth more than the one that is dearest per byte
-        "not greedy": ask(
-            [2 * wide, wide - 9, 2 * wide - 1, wide - 10, 2 * wide - 1, wide - 10], "gelu", 2 * wide - 20
-        ),
+    same, twice = [small, middle, wide, middle, wide, middle, small], 2 * small
+    parts = {
+        # three results of the same shape, two of which cost several times as much; there is room for one, to the byte,
+        # and for none at all
+        "same shapes": [asked(same, "gelu", middle), asked(same, "gelu", 0, given.integer(0, 3))],
+        # the last product is the dearest, and early stop leaves it out; there is room for the two before it. And two
+        # products that are as dear, where there is room for one: the second takes fewer bytes
+        "ends in Linear": [
+            asked([small - 1, small, middle, wide, wide - 1], "linear", middle + wide, given.integer(0, 3)),
+            asked([twice, middle, 2 * middle, small, small - 1], "linear", middle, given.integer(0, 3)),
+        ],
+        # two results are worth more than the one that is dearest per byte; and the segment has two arguments
+        "not greedy": [
+            asked(
+                [2 * wide, wide - 9, 2 * wide - 1, wide - 10, 2 * wide - 1, wide - 10],
+                "gelu",
+                2 * wide - 20,
+                given.integer(0, 3),
+                scaled=True,
+            )
+        ],
     }
+    keys = "budget", "bytes kept", "FLOPs recomputed"
+    return {name: attempt(keys, all_reached, policy_for, asked) for name, asked in parts.items()}
 
 
 check.add_quiz(points=1, names="q1, q2, q3, q4", section="9.1, and What can go wrong")

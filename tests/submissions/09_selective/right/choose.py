@@ -33,3 +33,14 @@ def choose(costs, budget):
 
     best = max(range(2 ** len(costs)), key=rank)
     return (i for i in range(len(costs)) if best >> i & 1)
+
+
+# %% from the largest choice down, as a tensor
+def choose(costs, budget):
+    best = (0, 0, ())
+    for n in range(len(costs), 0, -1):
+        for kept in combinations(range(len(costs)), n):
+            flops, nbytes = (sum(column) for column in zip(*[costs[i] for i in kept]))
+            if nbytes <= budget:
+                best = max(best, (flops, -nbytes, kept))
+    return torch.tensor(best[2], dtype=torch.long)

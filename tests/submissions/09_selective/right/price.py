@@ -20,3 +20,11 @@ def price(b, m, inner, k, itemsize):
 def price(b, m, inner, k, itemsize):
     flops, nbytes = torch.tensor(2 * b * m * inner * k), torch.tensor(b * m * k * itemsize)
     return flops, nbytes, flops / nbytes
+
+
+# %% an array of numbers
+def price(b, m, inner, k, itemsize):
+    import numpy as np
+
+    results = np.prod([b, m, k])
+    return np.array([2.0 * inner * results, itemsize * results, 2 * inner / itemsize])

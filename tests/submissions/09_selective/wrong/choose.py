@@ -1,4 +1,5 @@
 # %% by FLOPs or by FLOPs per byte
+# breaks: As few FLOPs as possible are recomputed
 def choose(costs, budget):
     kept = []
     for i in sorted(range(len(costs)), key=lambda i: costs[i][0] / costs[i][1], reverse=True):
@@ -32,11 +33,12 @@ def choose(costs, budget):
 
 
 # %% all that are kept together
+# breaks: Together, the kept results take at most
 def choose(costs, budget):
     return [i for i, (flops, nbytes) in enumerate(costs) if flops and nbytes <= budget]
 
 
-# %% The fullest budget is not the aim
+# %% The budget need not be full
 def choose(costs, budget):
     every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
     fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
@@ -50,7 +52,8 @@ def choose(costs, budget):
     return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
 
 
-# %% equal FLOPs: Two choices spare as many FLOPs here
+# %% equal FLOPs: Two choices spare equally many FLOPs here
+# breaks: the one with the fewest bytes is kept
 def choose(costs, budget):
     every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
     fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
@@ -64,14 +67,14 @@ def choose(costs, budget):
     return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
 
 
-# %% the empty choice is one, too
+# %% The empty choice is one of the choices
 def choose(costs, budget):
     every = [c for n in range(1, len(costs) + 1) for c in combinations(range(len(costs)), n)]
     fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
     return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
 
 
-# %% Nothing is kept, though there is room
+# %% Nothing is kept, although there is room
 def choose(costs, budget):
     every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
     fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
@@ -87,6 +90,7 @@ def choose(costs, budget):
 
 
 # %% Indices count from 0
+# breaks: Return a list of indices into `costs`
 def choose(costs, budget):
     every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
     fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
@@ -128,3 +132,38 @@ def choose(costs, budget):
         kept.append(i)
         budget -= costs[i][1]
     return kept
+
+
+# %% no results: error: ValueError
+# breaks: and there may be none
+def choose(costs, budget):
+    least = min(nbytes for _, nbytes in costs)
+    if least > budget:
+        return []
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))
+
+
+# %% equal FLOPs: bytes kept
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(
+        max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -len(c), -sum(costs[i][1] for i in c)))
+    )
+
+
+# %% equal FLOPs: bytes kept
+def choose(costs, budget):
+    every = [c for n in range(len(costs) + 1) for c in combinations(range(len(costs)), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), len(c), -sum(costs[i][1] for i in c))))
+
+
+# %% has changed its argument `costs`
+def choose(costs, budget):
+    costs.append((0, 0))
+    every = [c for n in range(len(costs)) for c in combinations(range(len(costs) - 1), n)]
+    fitting = [c for c in every if sum(costs[i][1] for i in c) <= budget]
+    return list(max(fitting, key=lambda c: (sum(costs[i][0] for i in c), -sum(costs[i][1] for i in c))))

@@ -1,4 +1,4 @@
-# %% Two things do that in silence
+# %% Two mistakes do that in silence
 policy_a = broken_a
 policy_b = lambda ctx, op, *args, **kwargs: op in PRODUCTS and ctx.op_output.nbytes >= LARGE
 
@@ -15,11 +15,13 @@ def policy_b(ctx, op, *args, **kwargs):
 
 
 # %% that no derivative asks for
+# breaks: for everything else
 policy_a = lambda ctx, op, *args, **kwargs: CheckpointPolicy.PREFER_SAVE
 policy_b = broken_b
 
 
-# %% Batched products are products, too
+# %% Batched products are products as well
+# breaks: mm, addmm, bmm and baddbmm
 def policy_a(ctx, op, *args, **kwargs):
     return op in (aten.mm.default, aten.addmm.default)
 
@@ -28,7 +30,7 @@ def policy_b(ctx, op, *args, **kwargs):
     return policy_a(ctx, op) and ctx.op_output.nbytes >= LARGE
 
 
-# %% The size decides, whoever made the result
+# %% Every large result is kept
 def policy_b(ctx, op, *args, **kwargs):
     large = isinstance(ctx.op_output, torch.Tensor) and ctx.op_output.nbytes >= LARGE
     return CheckpointPolicy.MUST_SAVE if large else CheckpointPolicy.PREFER_RECOMPUTE
@@ -38,7 +40,8 @@ def policy_b(ctx, op, *args, **kwargs):
 policy_b = policy_a
 
 
-# %% LARGE or more
+# %% of exactly LARGE bytes is recomputed
+# breaks: `LARGE` bytes or more
 def policy_b(ctx, op, *args, **kwargs):
     keep = op.overloadpacket in PRODUCTS and ctx.op_output.nbytes > LARGE
     return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
@@ -51,6 +54,7 @@ def policy_b(ctx, op, *args, **kwargs):
 
 
 # %% policy a, policy b: Only some of the products are kept
+# breaks: of one of these products
 def policy_a(ctx, op, *args, **kwargs):
     return op in (aten.mm.default, aten.addmm.default, aten.bmm.default)
 
@@ -70,13 +74,14 @@ def policy_a(ctx, op, *args, **kwargs):
 
 
 # %% policy a: Only large results are kept
+# breaks: the size of a result does not matter
 def policy_a(ctx, op, *args, **kwargs):
     if op.overloadpacket in PRODUCTS and ctx.op_output.nbytes >= LARGE:
         return CheckpointPolicy.MUST_SAVE
     return CheckpointPolicy.PREFER_RECOMPUTE
 
 
-# %% policy b: The bytes of an argument were asked for
+# %% policy b: What is kept depends on the bytes of an argument
 def policy_b(ctx, op, *args, **kwargs):
     if op.overloadpacket in PRODUCTS and args[0].nbytes >= LARGE:
         return CheckpointPolicy.MUST_SAVE
@@ -84,6 +89,7 @@ def policy_b(ctx, op, *args, **kwargs):
 
 
 # %% policy a: error: TypeError: the policy returned None for aten.view.default
+# breaks: `None` is not a verdict
 def policy_a(ctx, op, *args, **kwargs):
     CheckpointPolicy.MUST_SAVE if op.overloadpacket in PRODUCTS else CheckpointPolicy.PREFER_RECOMPUTE
 
@@ -106,10 +112,19 @@ def policy_a(ctx, op, *args, **kwargs):
 
 
 def policy_b(ctx, op, *args, **kwargs):
-    return policy_a(ctx, op) if ctx.op_output.nbytes >= LARGE else CheckpointPolicy.PREFER_RECOMPUTE
+    large = op.overloadpacket in PRODUCTS and ctx.op_output.nbytes >= LARGE
+    return policy_a(ctx, op) if large else CheckpointPolicy.PREFER_RECOMPUTE
 
 
-# %% policy b: The small ones are kept, and the large ones recomputed
+# %% policy b: Small results are kept, and large ones are recomputed
 def policy_b(ctx, op, *args, **kwargs):
     keep = op.overloadpacket in PRODUCTS and ctx.op_output.nbytes <= LARGE
+    return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# %% policy b: error: AttributeError
+# breaks: whose result is not a single tensor
+def policy_b(ctx, op, *args, **kwargs):
+    large = ctx.op_output.nbytes >= LARGE
+    keep = large and op.overloadpacket in PRODUCTS
     return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE

@@ -7,7 +7,8 @@ def policy_for(segment, args, budget):
     return lambda ctx, op, *args, **kwargs: next(count) in kept
 
 
-# %% A result was recognised by its size
+# %% Another result of the same size
+# breaks: by its place in the order
 def policy_for(segment, args, budget):
     costs = [c for c in segment_costs(segment, *args) if c.flops and c.again]
     sizes = {costs[i].nbytes for i in choose([(c.flops, c.nbytes) for c in costs], budget)}
@@ -19,6 +20,7 @@ def policy_for(segment, args, budget):
 
 
 # %% left no room for two that together spare more
+# breaks: As few FLOPs as possible are recomputed
 def policy_for(segment, args, budget):
     costs, kept, count = segment_costs(segment, *args), set(), iter(range(10**6))
     dear = [i for i, c in enumerate(costs) if c.flops and c.again]
@@ -29,7 +31,7 @@ def policy_for(segment, args, budget):
     return lambda ctx, op, *args, **kwargs: next(count) in kept
 
 
-# %% kept as they come
+# %% taken as they come
 def policy_for(segment, args, budget):
     room = budget
 
@@ -62,7 +64,7 @@ def policy_for(segment, args, budget):
     return lambda ctx, op, *args, **kwargs: False
 
 
-# %% same shapes, ends in Linear, not greedy: choose returns indices into your list of prices
+# %% same shapes, ends in Linear: choose returns indices into your list of prices
 def policy_for(segment, args, budget):
     costs = segment_costs(segment, *args)
     prices = [(cost.flops, cost.nbytes) for cost in costs if cost.flops and cost.again]
@@ -71,6 +73,7 @@ def policy_for(segment, args, budget):
 
 
 # %% More bytes are kept than the budget allows
+# breaks: takes at most `budget` bytes
 def policy_for(segment, args, budget):
     costs = segment_costs(segment, *args)
     dear = sorted((i for i, c in enumerate(costs) if c.flops), key=lambda i: -costs[i].flops)[:3]
@@ -92,6 +95,7 @@ def policy_for(segment, args, budget):
 
 
 # %% what chooses for them, are switched off here
+# breaks: the library's `by_budget` is switched off
 def policy_for(segment, args, budget):
     from ckptlib.recompute.selective import by_budget
 
@@ -114,6 +118,7 @@ def policy_for(segment, args, budget):
 
 
 # %% from 0 by every policy
+# breaks: It starts from 0
 asked = count()
 def policy_for(segment, args, budget):
     costs = segment_costs(segment, *args)
@@ -122,7 +127,7 @@ def policy_for(segment, args, budget):
     return lambda ctx, op, *args, **kwargs: next(asked) in kept
 
 
-# %% same shapes: A result was recognised by its size, or its price
+# %% same shapes: Another result of the same size
 def policy_for(segment, args, budget):
     costs = [c for c in segment_costs(segment, *args) if c.flops and c.again]
     kept = {(costs[i].flops, costs[i].nbytes) for i in choose([(c.flops, c.nbytes) for c in costs], budget)}
@@ -132,3 +137,56 @@ def policy_for(segment, args, budget):
         f = 2 * args[1].shape[0] * args[1].shape[1] * args[2].shape[1]
         return (f, ctx.op_output.nbytes) in kept
     return policy
+
+
+# %% not greedy: error: TypeError
+# breaks: with any number of arguments
+def policy_for(segment, args, budget):
+    costs = segment_costs(segment, args[0])
+    places = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
+    kept = {places[i] for i in choose([(costs[i].flops, costs[i].nbytes) for i in places], budget)}
+    asked = count()
+    return lambda ctx, op, *args, **kwargs: next(asked) in kept
+
+
+# %% returned set, expected a function
+# breaks: A policy is a function
+def policy_for(segment, args, budget):
+    costs = segment_costs(segment, *args)
+    places = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
+    return {places[i] for i in choose([(costs[i].flops, costs[i].nbytes) for i in places], budget)}
+
+
+# %% ends in Linear: Two choices spare equally many FLOPs here
+# breaks: the one with the fewest bytes is kept
+def policy_for(segment, args, budget):
+    costs = segment_costs(segment, *args)
+    places = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
+    every = [c for n in range(len(places) + 1) for c in combinations(places, n)]
+    fitting = [c for c in every if sum(costs[i].nbytes for i in c) <= budget]
+    kept = max(fitting, key=lambda c: sum(costs[i].flops for i in c))
+    asked = count()
+    return lambda ctx, op, *args, **kwargs: next(asked) in kept
+
+
+# %% has left gradients in .grad
+# breaks: it leaves no gradients behind
+def policy_for(segment, args, budget):
+    segment(*args).sum().backward()
+    costs = segment_costs(segment, *args)
+    places = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
+    kept = {places[i] for i in choose([(costs[i].flops, costs[i].nbytes) for i in places], budget)}
+    asked = count()
+    return lambda ctx, op, *args, **kwargs: next(asked) in kept
+
+
+# %% same shapes: error: ValueError
+# breaks: There may be no room for any result
+def policy_for(segment, args, budget):
+    costs = segment_costs(segment, *args)
+    places = [i for i, cost in enumerate(costs) if cost.flops and cost.again]
+    every = [c for n in range(1, len(places) + 1) for c in combinations(places, n)]
+    fitting = [c for c in every if sum(costs[i].nbytes for i in c) <= budget]
+    kept = max(fitting, key=lambda c: (sum(costs[i].flops for i in c), -sum(costs[i].nbytes for i in c)))
+    asked = count()
+    return lambda ctx, op, *args, **kwargs: next(asked) in kept

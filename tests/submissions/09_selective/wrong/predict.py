@@ -9,7 +9,7 @@ def predict(rows, widths, kept, ends, itemsize):
     return nbytes, flops
 
 
-# %% It is alive anyway
+# %% It is in memory anyway
 def predict(rows, widths, kept, ends, itemsize):
     n = len(widths) - 1
     nbytes = sum(rows * widths[i + 1] * itemsize for i in kept)
@@ -17,28 +17,28 @@ def predict(rows, widths, kept, ends, itemsize):
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in runs if i not in kept)
 
 
-# %% after it nobody saves anything
+# %% Nothing after it saves anything
 def predict(rows, widths, kept, ends, itemsize):
     n = len(widths) - 1
     nbytes = sum(rows * widths[i + 1] * itemsize for i in kept)
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(n) if i not in kept)
 
 
-# %% here the last product runs again, unless it is kept
+# %% So the last product runs again, unless its result is kept
 def predict(rows, widths, kept, ends, itemsize):
     last = len(widths) - 2
     nbytes = sum(rows * widths[i + 1] * itemsize for i in kept if i < last or ends == "gelu")
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(last) if i not in kept)
 
 
-# %% Recomputed are the others
+# %% The others are recomputed
 def predict(rows, widths, kept, ends, itemsize):
     n = len(widths) - (1 if ends == "gelu" else 2)
     kept = [i for i in kept if i < n]
     return sum(rows * widths[i + 1] * itemsize for i in kept), sum(2 * rows * widths[i] * widths[i + 1] for i in kept)
 
 
-# %% Products in front of a kept result run again, too
+# %% Products before a kept result run again
 def predict(rows, widths, kept, ends, itemsize):
     n = len(widths) - (1 if ends == "gelu" else 2)
     kept = [i for i in kept if i < n]
@@ -54,6 +54,7 @@ def predict(rows, widths, kept, ends, itemsize):
 
 
 # %% numbers of four bytes
+# breaks: `itemsize` is how many bytes one number has.
 def predict(rows, widths, kept, ends, itemsize):
     layers = range(len(widths) - (1 if ends == "gelu" else 2))
     nbytes = sum(4 * rows * widths[i + 1] for i in layers if i in kept)
@@ -90,6 +91,7 @@ def predict(rows, widths, kept, ends, itemsize):
 
 
 # %% Biases count 0
+# breaks: Biases and GELUs count 0
 def predict(rows, widths, kept, ends, itemsize):
     layers = range(len(widths) - (1 if ends == "gelu" else 2))
     flops = sum(rows * (2 * widths[i] + 1) * widths[i + 1] for i in layers if i not in kept)
@@ -104,6 +106,7 @@ def predict(rows, widths, kept, ends, itemsize):
 
 
 # %% The first layer has the number 0, not 1
+# breaks: lists the layers whose results the policy keeps
 def predict(rows, widths, kept, ends, itemsize):
     nbytes = flops = 0
     for i in range(1, len(widths) - (0 if ends == "gelu" else 1)):
@@ -115,6 +118,7 @@ def predict(rows, widths, kept, ends, itemsize):
 
 
 # %% The segment's input was counted
+# breaks: its output and its weights do not count
 def predict(rows, widths, kept, ends, itemsize):
     layers = range(len(widths) - (1 if ends == "gelu" else 2))
     flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
@@ -136,7 +140,7 @@ def predict(rows, widths, kept, ends, itemsize):
     return sum(rows * widths[i + 1] * itemsize for i in layers if i not in kept), flops
 
 
-# %% its FLOPs are not there to be subtracted
+# %% so they cannot be subtracted
 def predict(rows, widths, kept, ends, itemsize):
     layers = range(len(widths) - 1)
     flops = sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
@@ -151,6 +155,7 @@ def predict(rows, widths, kept, ends, itemsize):
 
 
 # %% ends in Linear: The last product does not run again
+# breaks: If it is `"linear"`, nothing follows it
 def predict(rows, widths, kept, ends, itemsize):
     last = len(widths) - 2
     if ends == "linear" and last in kept:
@@ -167,8 +172,59 @@ def predict(rows, widths, kept, ends, itemsize):
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(n) if i not in kept)
 
 
-# %% Products in front of a kept result run again, too
+# %% Products before a kept result run again
 def predict(rows, widths, kept, ends, itemsize):
     n = len(widths) - (1 if ends == "gelu" else 2)
     nbytes = sum(rows * widths[i + 1] * itemsize for i in kept if i < n)
     return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(n) if i > min(kept) and i not in kept)
+
+
+# %% this was measured. Predict it
+# breaks: does not run a linear layer
+def predict(rows, widths, kept, ends, itemsize):
+    nbytes, flops = measured(rows, widths, kept, ends)
+    return nbytes * itemsize // 4, flops
+
+
+# %% this was measured. Predict it
+def predict(rows, widths, kept, ends, itemsize):
+    segment, x = chain(widths, ends), torch.randn(rows, widths[0], requires_grad=True)
+    asked = [cost for cost in segment_costs(segment, x) if cost.flops]
+    nbytes = sum(cost.nbytes for i, cost in enumerate(asked) if i in kept and cost.again)
+    return nbytes * itemsize // 4, sum(cost.flops for i, cost in enumerate(asked) if i not in kept and cost.again)
+
+
+# %% raised ValueError
+# breaks: and the list may be empty
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    first, last = min(kept), max(kept)
+    assert 0 <= first <= last < len(widths) - 1
+    nbytes = sum(rows * widths[i + 1] * itemsize for i in layers if i in kept)
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
+
+
+# %% values differ
+# breaks: There may be a single layer
+def predict(rows, widths, kept, ends, itemsize):
+    last = len(widths) - 1 if ends == "gelu" else max(1, len(widths) - 2)
+    nbytes = sum(rows * widths[i + 1] * itemsize for i in range(last) if i in kept)
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(last) if i not in kept)
+
+
+# %% values differ
+# breaks: which has the shape (rows, widths[0])
+def predict(rows, widths, kept, ends, itemsize):
+    layers = range(len(widths) - (1 if ends == "gelu" else 2))
+    nbytes = sum(widths[i + 1] * itemsize for i in layers if i in kept)
+    return nbytes, sum(2 * widths[i] * widths[i + 1] for i in layers if i not in kept)
+
+
+# %% has changed its argument `widths`
+# breaks: A function does not change its arguments
+def predict(rows, widths, kept, ends, itemsize):
+    if ends == "linear":
+        widths.pop()
+    layers = range(len(widths) - 1)
+    nbytes = sum(rows * widths[i + 1] * itemsize for i in layers if i in kept)
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in layers if i not in kept)
