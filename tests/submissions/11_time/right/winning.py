@@ -57,3 +57,21 @@ def winning(fixed, each, again, plain, most):
     smallest = int(batches[wins][0]) if wins.any() else 0
     time = np.array([fixed / plain + each, fixed / most + each + again])
     return {"break_even": np.float64(fixed / again), "smallest": smallest, "gain": np.divide(*time) - 1}
+
+
+# %% tries the batches, with fractions
+def winning(fixed, each, again, plain, most):
+    from fractions import Fraction
+
+    def rate(batch, extra):
+        return Fraction(batch, fixed + batch * (each + extra))
+
+    low, high = 1, most + 1  # the rate grows with the batch
+    while low < high:
+        middle = (low + high) // 2
+        if rate(middle, again) > rate(plain, 0):
+            high = middle
+        else:
+            low = middle + 1
+    gain = rate(most, again) / rate(plain, 0) - 1
+    return {"gain": float(gain), "smallest": float(low if low <= most else 0), "break_even": float(Fraction(fixed, again))}

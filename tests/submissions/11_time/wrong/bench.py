@@ -1,4 +1,5 @@
 # %% this is the time of the launches
+# breaks: The GPU may still be working
 def bench(step, clock, synchronize, runs):
     step()
     times = []
@@ -10,6 +11,7 @@ def bench(step, clock, synchronize, runs):
 
 
 # %% this is the time of the launches
+# breaks: and a run is over when it has
 def bench(step, clock, synchronize, runs):
     step()
     times = []
@@ -32,6 +34,7 @@ def bench(step, clock, synchronize, runs):
 
 
 # %% Something was still running when the clock started
+# breaks: It does not count
 def bench(step, clock, synchronize, runs):
     step()
     times = []
@@ -44,6 +47,7 @@ def bench(step, clock, synchronize, runs):
 
 
 # %% The first run was counted
+# breaks: once for the warm-up
 def bench(step, clock, synchronize, runs):
     times = []
     for _ in range(runs):
@@ -82,6 +86,7 @@ def bench(step, clock, synchronize, runs):
 
 
 # %% that of the run that was interrupted longest
+# breaks: because some runs may be interrupted
 def bench(step, clock, synchronize, runs):
     step()
     times = []
@@ -225,6 +230,7 @@ def bench(step, clock, synchronize, runs):
 
 
 # %% this was divided by a million
+# breaks: in this clock's own unit
 def bench(step, clock, synchronize, runs):
     step()
     times = []
@@ -289,6 +295,7 @@ def bench(step, clock, synchronize, runs):
 
 
 # %% it was called more often
+# breaks: and no more often
 def bench(step, clock, synchronize, runs):
     step()
     step()
@@ -373,3 +380,33 @@ def bench(step, clock, synchronize, runs):
         synchronize()
         times.append(clock() - start)
     return statistics.median(times)
+
+
+# %% is not right
+# breaks: Use no other clock
+def bench(step, clock, synchronize, runs):
+    import time
+
+    step()
+    times = []
+    for _ in range(runs):
+        synchronize()
+        start = time.perf_counter()
+        step()
+        synchronize()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+# %% raised StatisticsError
+# breaks: and may be 1
+def bench(step, clock, synchronize, runs):
+    step()
+    times = []
+    for _ in range(runs):
+        synchronize()
+        start = clock()
+        step()
+        synchronize()
+        times.append(clock() - start)
+    return statistics.median(sorted(times)[1:-1])

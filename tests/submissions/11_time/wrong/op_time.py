@@ -97,6 +97,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% GELU and a sum count as 0 FLOPs
+# breaks: and 0 for the others
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes
@@ -139,6 +140,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% The result is written, too
+# breaks: because it is written
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes
@@ -209,6 +211,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% A sum has two inputs and a result
+# breaks: adds two such tensors
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes
@@ -223,6 +226,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% GELU has one input and a result
+# breaks: takes GELU of each element
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes
@@ -251,6 +255,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% All three matrices of the product are different
+# breaks: multiplies an (n, d) matrix
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes
@@ -265,6 +270,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% A number has itemsize bytes
+# breaks: A number has `itemsize` bytes
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes
@@ -293,6 +299,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% take the larger of the two, not the sum
+# breaks: the time under the roofline
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes
@@ -405,6 +412,7 @@ def op_time(kind, sizes, itemsize, peak, bandwidth):
 
 
 # %% The two limits are the wrong way round
+# breaks: whichever of the two takes longer
 def op_time(kind, sizes, itemsize, peak, bandwidth):
     if kind == "matmul":
         n, d, k = sizes

@@ -1,4 +1,5 @@
 # %% The roofline holds for each op
+# breaks: the time of its own roofline
 def rank(forward, backward, plans, peak, bandwidth, launch):
     seconds = {}
     for name, again in plans.items():
@@ -89,6 +90,7 @@ def rank(forward, backward, plans, peak, bandwidth, launch):
 
 
 # %% The first forward pass is missing
+# breaks: all ops of `forward` once
 def rank(forward, backward, plans, peak, bandwidth, launch):
     seconds = {}
     for name, again in plans.items():
@@ -99,6 +101,7 @@ def rank(forward, backward, plans, peak, bandwidth, launch):
 
 
 # %% The backward pass is missing
+# breaks: are lists of ops
 def rank(forward, backward, plans, peak, bandwidth, launch):
     seconds = {}
     for name, again in plans.items():
@@ -119,6 +122,7 @@ def rank(forward, backward, plans, peak, bandwidth, launch):
 
 
 # %% The numbers count from 0
+# breaks: counted from 0
 def rank(forward, backward, plans, peak, bandwidth, launch):
     seconds = {}
     for name, again in plans.items():
@@ -169,6 +173,7 @@ def rank(forward, backward, plans, peak, bandwidth, launch):
 
 
 # %% short kernels wait for the host
+# breaks: or the time of all launches
 def rank(forward, backward, plans, peak, bandwidth, launch):
     seconds = {}
     for name, again in plans.items():
@@ -229,6 +234,7 @@ def rank(forward, backward, plans, peak, bandwidth, launch):
 
 
 # %% This is in microseconds
+# breaks: in seconds
 def rank(forward, backward, plans, peak, bandwidth, launch):
     seconds = {}
     for name, again in plans.items():
@@ -239,6 +245,7 @@ def rank(forward, backward, plans, peak, bandwidth, launch):
 
 
 # %% The fastest plan comes first
+# breaks: the fastest plan first
 def rank(forward, backward, plans, peak, bandwidth, launch):
     seconds = {}
     for name, again in plans.items():
@@ -346,3 +353,16 @@ def rank(forward, backward, plans, peak, bandwidth, launch):
         busy = sum(max(flops / peak, nbytes / bandwidth) for flops, nbytes in ops)
         seconds[name] = max(busy, len(ops) * launch)
     return {"seconds": seconds}
+
+
+# %% has changed its argument `forward`
+# breaks: A function does not change its arguments
+def rank(forward, backward, plans, peak, bandwidth, launch):
+    for i, (flops, nbytes) in enumerate(forward):
+        forward[i] = max(flops / peak, nbytes / bandwidth)
+    back = [max(flops / peak, nbytes / bandwidth) for flops, nbytes in backward]
+    seconds = {}
+    for name, again in plans.items():
+        times = [*forward, *(forward[i] for i in again), *back]
+        seconds[name] = max(sum(times), launch * len(times))
+    return {"seconds": seconds, "order": sorted(seconds, key=seconds.get)}

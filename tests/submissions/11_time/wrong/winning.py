@@ -83,6 +83,7 @@ def winning(fixed, each, again, plain, most):
 
 
 # %% This was rounded down: the break-even batch
+# breaks: not rounded
 def winning(fixed, each, again, plain, most):
     left = fixed - again * plain  # what is gained if `fixed` costs nothing, for `plain` sequences
     smallest = fixed * plain // left + 1 if left > 0 else 0
@@ -119,6 +120,7 @@ def winning(fixed, each, again, plain, most):
 
 
 # %% The next one wins
+# breaks: that batch does not win
 def winning(fixed, each, again, plain, most):
     left = fixed - again * plain  # what is gained if `fixed` costs nothing, for `plain` sequences
     smallest = -(-fixed * plain // left) if left > 0 else 0
@@ -179,6 +181,7 @@ def winning(fixed, each, again, plain, most):
 
 
 # %% Recomputation was taken to cost nothing
+# breaks: takes `fixed + b * each`
 def winning(fixed, each, again, plain, most):
     left = fixed  # what is gained if `fixed` costs nothing, for `plain` sequences
     smallest = fixed * plain // left + 1 if left > 0 else 0
@@ -227,6 +230,7 @@ def winning(fixed, each, again, plain, most):
 
 
 # %% A batch larger than `most` does not fit
+# breaks: at most `most`
 def winning(fixed, each, again, plain, most):
     left = fixed - again * plain  # what is gained if `fixed` costs nothing, for `plain` sequences
     smallest = fixed * plain // left + 1 if left > 0 else 0
@@ -239,6 +243,7 @@ def winning(fixed, each, again, plain, most):
 
 
 # %% If no batch wins, the answer is 0
+# breaks: is 0 if no batch wins
 def winning(fixed, each, again, plain, most):
     left = fixed - again * plain  # what is gained if `fixed` costs nothing, for `plain` sequences
     smallest = fixed * plain // left + 1 if left > 0 else "none"
@@ -347,6 +352,7 @@ def winning(fixed, each, again, plain, most):
 
 
 # %% A loss is a negative gain, not 0
+# breaks: a negative number if they are fewer
 def winning(fixed, each, again, plain, most):
     left = fixed - again * plain  # what is gained if `fixed` costs nothing, for `plain` sequences
     smallest = fixed * plain // left + 1 if left > 0 else 0
@@ -407,6 +413,7 @@ def winning(fixed, each, again, plain, most):
 
 
 # %% Both were given the batch `plain`
+# breaks: the largest batch that fits without recomputation
 def winning(fixed, each, again, plain, most):
     left = fixed - again * plain  # what is gained if `fixed` costs nothing, for `plain` sequences
     smallest = fixed * plain // left + 1 if left > 0 else 0
@@ -499,3 +506,12 @@ def winning(fixed, each, again, plain, most):
         "break_even": fixed / again,
         "smallest": smallest if smallest <= most else 0,
     }
+
+
+# %% no batch wins: raised ZeroDivisionError
+def winning(fixed, each, again, plain, most):
+    smallest = fixed * plain // (fixed - again * plain) + 1
+    if smallest > most or fixed < again * plain:
+        smallest = 0
+    without, with_it = fixed / plain + each, fixed / most + each + again
+    return {"break_even": fixed / again, "smallest": smallest, "gain": without / with_it - 1}
