@@ -177,6 +177,16 @@ def as_much(layers, h, a, s, n):
     return {"tokens": 34 * h // (5 * a), "batch": 16 * n // sequence(layers, h, a, s), "vocabulary": layers * h // 3}
 
 
+@told(
+    "It was rounded up. Where both sides are equal, that is one too few, because an equal number of bytes is not more: "
+    "p // q + 1."
+)
+def rounded_up(layers, h, a, s, n):
+    """Before the one below, whose numbers with a fraction are compared with a tolerance."""
+    wanted = (34 * h, 5 * a), (16 * n, sequence(layers, h, a, s)), (layers * h, 3)
+    return dict(zip(("tokens", "batch", "vocabulary"), (-(-p // q) for p, q in wanted), strict=True))
+
+
 @told("A whole number was asked: the first one beyond the point where both sides are equal, p // q + 1.")
 def not_whole(layers, h, a, s, n):
     return {"tokens": 34 * h / (5 * a), "batch": 16 * n / sequence(layers, h, a, s), "vocabulary": layers * h / 3}

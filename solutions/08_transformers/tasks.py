@@ -37,8 +37,8 @@ def crossover(given, crossover):
     a, layers = given.integer(4, 96), given.choice([12, 24, 36, 48, 96])
     h, s = a * given.choice([40, 60, 80, 120, 160]), 2 * given.integer(50, 250) + 1  # odd: 5as/h is never whole
     n = layers * h * s * given.integer(5000, 50_000)
-    found = by_name([crossover(layers, h, a, s, n)], "tokens batch vocabulary")
-    return {name: entry[0] if isinstance(entry, list) else entry for name, entry in found.items()}
+    as_much = layers * s * (34 * h + 5 * a * s) * given.integer(3, 9)  # so many parameters that a batch needs as much
+    return by_name([crossover(layers, h, a, s, each) for each in (n, as_much)], "tokens batch vocabulary")
 
 
 @check.task(points=2, section="8.1 and 8.2", parts=True)
@@ -73,17 +73,30 @@ def drops(given, attend, p):
     q, k = given.normal(8, 96, 96), given.normal(8, 96, 96)
     args = (q / 4, k / 4, torch.eye(96).expand(8, 96, 96), torch.zeros(96, 96))
     given.seeded()
-    plain, dropped = attend(*args, 0.0), attend(*args, p)
-    rest = dropped != 0
+    plain, state = attend(*args, 0.0), torch.get_rng_state()
+    first, other = attend(*args, p), attend(*args, p)
+    torch.set_rng_state(state)
+    again = attend(*args, p)
+    rest = first != 0
     share = 1 - float(rest[plain != 0].float().mean())
-    grown = (dropped / plain)[rest]
+    grown = (first / plain)[rest]
 
     def times(factor):
         return bool(((grown / factor - 1).abs() < 0.01).all())
 
     dropped = "a share p" if abs(share - p) < 0.02 else "nothing" if share < 0.02 else "another share"
     kept = "divided by 1 - p" if times(1 / (1 - p)) else "as it was" if times(1) else "divided by something else"
-    return {"dropped": dropped, "the rest": kept}
+    return {"dropped": dropped, "the rest": kept, "drawn": drawn(*(y != 0 for y in (first, other, again)))}
+
+
+def drawn(first, second, again):
+    """Which probabilities are dropped? first and second: by two calls; again: from the same state as the first."""
+    alike = (first[0] == first[1]).all(), (first[:, 0] == first[:, 1]).all(), (first[..., 0] == first[..., 1]).all()
+    if any(alike):
+        return "several probabilities together"
+    if torch.equal(first, second):
+        return "the same ones in each call"
+    return "different ones in each call" if torch.equal(first, again) else "not from torch's own generator"
 
 
 @check.task(points=2, section="8.3 to 8.5", cases=3, parts=True)
@@ -99,10 +112,13 @@ def largest_batch(given, largest_batch):
         batches = [largest_batch(**sizes, s=s, nbytes=nbytes, strategy=strategy) for strategy, nbytes in pairs]
         return None if None in batches else batches
 
-    found = {strategy: ask([strategy], cards, s) for strategy in ("none", "selective", "full")}
+    found = {
+        strategy: lambda strategy=strategy: ask([strategy], cards, s) for strategy in ("none", "selective", "full")
+    }
     small, large = 22 * sizes["n"] - given.integer(1, 10**6), [22 * sizes["n"] + x * 10**12 for x in (5, 5000)]
-    found["too small for the update"] = ask(["none", "full"], [small], s)
-    found["a long sequence"] = ask(["none", "full"], large, given.choice([131_072, 262_144]))
+    long = given.choice([131_072, 262_144])
+    found["too small for the update"] = lambda: ask(["none", "full"], [small], s)
+    found["a long sequence"] = lambda: ask(["none", "full"], large, long)
     return found
 
 

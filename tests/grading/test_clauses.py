@@ -15,11 +15,8 @@ from answers import ASSIGNMENTS, answers
 from clauses import EVERYWHERE, broken_by, clauses, kept_by, texts
 from test_answers import assignment
 
-NOT_YET = ["08_transformers"]  # its contracts are not yet written as lists of clauses
-LISTED = [name for name in ASSIGNMENTS if name not in NOT_YET]
 
-
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_each_clause_of_a_contract_has_a_sample_that_breaks_it(name):
     known, samples = assignment(name), [answer for answer in answers(name) if not answer.right]
     found = clauses(known)
@@ -28,7 +25,7 @@ def test_each_clause_of_a_contract_has_a_sample_that_breaks_it(name):
     assert [clause for clause in found if not kept_by(clause, samples)] == []
 
 
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_a_sample_breaks_words_of_its_contract(name):
     """A clause that was rewritten takes its samples with it."""
     found = clauses(assignment(name))
@@ -38,7 +35,7 @@ def test_a_sample_breaks_words_of_its_contract(name):
             assert not answer.right and any(words in text for text in mine), (answer, words)
 
 
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_each_contract_has_an_example_and_the_reference_agrees(name):
     known = assignment(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)

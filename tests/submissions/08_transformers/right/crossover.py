@@ -17,3 +17,19 @@ def crossover(layers, h, a, s, n):
         "batch": smallest(lambda b: layers * sum(layer(s, b)) > (2 + 2 + 4 + 4 + 4) * n),
         "tokens": smallest(lambda t: layer(t, 1)[1] > layer(t, 1)[0]),
     }
+
+
+# %% by fractions, as floats
+def crossover(layers, h, a, s, n):
+    from fractions import Fraction
+    from math import floor
+
+    def more_than(number):
+        return float(floor(number) + 1)
+
+    kept = layers * s * h * (34 + Fraction(5 * a * s, h))
+    return {
+        "vocabulary": more_than(Fraction(2 * h * layers, 3 * 2)),
+        "batch": more_than(Fraction((2 + 2 + 4 + 4 + 4) * n) / kept),
+        "tokens": more_than(Fraction(34 * h, 5 * a)),
+    }

@@ -6,6 +6,7 @@ def attend(q, k, v, mask, p):
 
 
 # %% masked_fill keeps its mask
+# breaks: It keeps nothing else
 def attend(q, k, v, mask, p):
     scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask == float("-inf"), float("-inf"))
     y = scores.softmax(-1)
@@ -19,6 +20,7 @@ def attend(q, k, v, mask, p):
 
 
 # %% though p is 0
+# breaks: neither its mask nor its output is kept
 def attend(q, k, v, mask, p):
     scores = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5)
     return torch.native_dropout(scores.softmax(-1), p, True)[0] @ v
@@ -31,6 +33,7 @@ def attend(q, k, v, mask, p):
 
 
 # %% which was not allowed here
+# breaks: is not allowed here
 def attend(q, k, v, mask, p):
     return F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask, dropout_p=p).squeeze(0)
 
@@ -90,6 +93,7 @@ def attend(q, k, v, mask, p):
 
 
 # %% The mask is added to the scores: it is 0
+# breaks: and -inf where it may not
 def attend(q, k, v, mask, p):
     scores = q @ k.mT * q.shape[-1] ** -0.5 * mask
     y = scores.softmax(-1)
@@ -122,6 +126,7 @@ def attend(q, k, v, mask, p):
 
 
 # %% in another dtype than q's
+# breaks: have any floating dtype
 def attend(q, k, v, mask, p):
     scores = q @ k.mT * q.shape[-1] ** -0.5 + mask
     y = scores.float().softmax(-1).to(q.dtype)
@@ -214,4 +219,52 @@ def attend(q, k, v, mask, p):
 def attend(q, k, v, mask, p):
     causal = torch.full_like(mask, float("-inf")).triu(1)
     y = (q @ k.mT * q.shape[-1] ** -0.5 + causal).softmax(-1)
+    return (torch.native_dropout(y, p, True)[0] if p else y) @ v
+
+
+# %% 'the same ones in each call' is not right
+# breaks: Each call drops different probabilities
+def attend(q, k, v, mask, p):
+    torch.manual_seed(0)
+    y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+    return (torch.native_dropout(y, p, True)[0] if p else y) @ v
+
+
+# %% 'the same ones in each call' is not right
+def attend(q, k, v, mask, p):
+    y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+    if p:
+        generator = torch.Generator().manual_seed(1)
+        keep = torch.rand(y.shape, generator=generator) >= p
+        y = y.masked_fill(~keep, 0) / (1 - p)
+    return y @ v
+
+
+# %% from torch's own generator" is not right
+def attend(q, k, v, mask, p):
+    import random
+
+    y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+    if p:
+        generator = torch.Generator().manual_seed(random.randrange(2**40))
+        keep = torch.rand(y.shape, generator=generator) >= p
+        y = y.masked_fill(~keep, 0) / (1 - p)
+    return y @ v
+
+
+# %% 'several probabilities together' is not right
+# breaks: each on its own
+def attend(q, k, v, mask, p):
+    y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+    if p:
+        keep = torch.rand(y.shape[1:]) >= p
+        y = y.masked_fill(~keep, 0) / (1 - p)
+    return y @ v
+
+
+# %% has changed its argument `mask`
+# breaks: A function does not change its arguments
+def attend(q, k, v, mask, p):
+    mask.clamp_(min=-1e4)  # so that no row is all -inf
+    y = torch.baddbmm(mask, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
     return (torch.native_dropout(y, p, True)[0] if p else y) @ v

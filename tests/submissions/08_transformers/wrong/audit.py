@@ -1,4 +1,5 @@
 # %% this one is in GB
+# breaks: is the size of one tensor
 def audit(number, layers, width, ffn, tokens):
     hidden, decimals, means = 8 * tokens * width, len(number.split(".")[1]), "neither"
     for what, times in {"one layer": 1, "all layers": layers}.items():
@@ -9,6 +10,7 @@ def audit(number, layers, width, ffn, tokens):
 
 
 # %% None of the products was found
+# breaks: as text
 def audit(number, layers, width, ffn, tokens):
     hidden, means = 8 * tokens * width, "neither"
     for what, times in {"one layer": 1, "all layers": layers}.items():
@@ -19,6 +21,7 @@ def audit(number, layers, width, ffn, tokens):
 
 
 # %% four tensors of its width, not three
+# breaks: the four tensors of width
 def audit(number, layers, width, ffn, tokens):
     hidden, decimals, means = 8 * tokens * width, len(number.split(".")[1]), "neither"
     for what, times in {"one layer": 1, "all layers": layers}.items():
@@ -49,6 +52,7 @@ def audit(number, layers, width, ffn, tokens):
 
 
 # %% too generous
+# breaks: as many decimals
 def audit(number, layers, width, ffn, tokens):
     import math
 
@@ -134,6 +138,7 @@ def audit(number, layers, width, ffn, tokens):
 
 
 # %% the answer is "neither"
+# breaks: is `"neither"`
 def audit(number, layers, width, ffn, tokens):
     hidden, means = 8 * tokens * width, None
     decimals = len(number.split(".")[1])
@@ -156,6 +161,7 @@ def audit(number, layers, width, ffn, tokens):
 
 
 # %% This one was rounded
+# breaks: is rounded.
 def audit(number, layers, width, ffn, tokens):
     hidden, means = 8 * tokens * width, "neither"
     decimals = len(number.split(".")[1])
@@ -178,6 +184,7 @@ def audit(number, layers, width, ffn, tokens):
 
 
 # %% A number may end in 0
+# breaks: is written exactly like the text
 def audit(number, layers, width, ffn, tokens):
     t = 8 * width * tokens
     means = "neither"
@@ -190,6 +197,7 @@ def audit(number, layers, width, ffn, tokens):
 
 
 # %% One layer was never tried
+# breaks: says what the number is
 def audit(number, layers, width, ffn, tokens):
     t = 8 * width * tokens
     means = "neither"

@@ -19,6 +19,7 @@ def crossover(layers, h, a, s, n):
 
 
 # %% gradients belong to it
+# breaks: parameters, gradients and what AdamW keeps
 def crossover(layers, h, a, s, n):
     return {
         "tokens": 34 * h // (5 * a) + 1,
@@ -28,6 +29,7 @@ def crossover(layers, h, a, s, n):
 
 
 # %% multiply by the layers
+# breaks: the activations of all layers
 def crossover(layers, h, a, s, n):
     return {
         "tokens": 34 * h // (5 * a) + 1,
@@ -46,6 +48,7 @@ def crossover(layers, h, a, s, n):
 
 
 # %% a layer keeps its input alone
+# breaks: under full recomputation
 def crossover(layers, h, a, s, n):
     sequence = layers * (34 * s * h + 5 * a * s * s)
     return {"tokens": 34 * h // (5 * a) + 1, "batch": 16 * n // sequence + 1, "vocabulary": sequence // (6 * s) + 1}
@@ -135,6 +138,7 @@ def crossover(layers, h, a, s, n):
 
 
 # %% Tokens stand on both sides
+# breaks: It does not depend on `s`
 def crossover(layers, h, a, s, n):
     layer = 34 * s * h + 5 * a * s * s
     return {
@@ -151,3 +155,10 @@ def crossover(layers, h, a, s, n):
         "batch": 16 * n // (layers * s * h * (34 + 5 * a * s // h)) + 1,
         "vocabulary": layers * h // 3 + 1,
     }
+
+
+# %% batch: It was rounded up
+# breaks: An equal number of bytes is not more
+def crossover(layers, h, a, s, n):
+    sequence = layers * (34 * s * h + 5 * a * s * s)
+    return {"tokens": 34 * h // (5 * a) + 1, "batch": -(-16 * n // sequence), "vocabulary": layers * 2 * h // 6 + 1}

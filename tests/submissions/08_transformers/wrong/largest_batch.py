@@ -1,10 +1,12 @@
 # %% The update was forgotten
+# breaks: The update needs 22 bytes
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
     return max(0, (nbytes - 14 * n) // (layers * layer + 4 * s * h + 6 * s * v))
 
 
 # %% There are no gradients yet
+# breaks: There are no gradients of parameters yet
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
     if nbytes < 22 * n:
@@ -21,6 +23,7 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 
 
 # %% and one was counted
+# breaks: three tensors as large as the logits
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     layer = {"none": 34 * s * h + 5 * a * s * s, "selective": 34 * s * h, "full": 2 * s * h}[strategy]
     return 0 if nbytes < 22 * n else (nbytes - 14 * n) // (layers * layer + 4 * s * h + 2 * s * v)
@@ -53,6 +56,7 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 
 
 # %% exactly as much as the card has does fit
+# breaks: needs exactly `nbytes` fits
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     if 22 * n >= nbytes:
         return 0
@@ -62,6 +66,7 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 
 
 # %% If the update does not fit
+# breaks: Return 0 if no batch fits
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     if 22 * n > nbytes:
         return -1
@@ -89,6 +94,7 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 
 
 # %% not for each layer
+# breaks: 4sh bytes around the last norm
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     if 22 * n > nbytes:
         return 0
@@ -98,6 +104,7 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 
 
 # %% they grow with the batch
+# breaks: for each sequence what all layers keep
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     if 22 * n > nbytes:
         return 0
@@ -116,6 +123,7 @@ def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
 
 
 # %% none the square besides
+# breaks: without the square
 def largest_batch(layers, h, a, s, v, n, nbytes, strategy):
     if 22 * n > nbytes:
         return 0

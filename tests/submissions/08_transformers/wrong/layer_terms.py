@@ -1,4 +1,5 @@
 # %% taken to have the activation's dtype
+# breaks: 1 byte for each element
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     x, p, f = s * b * h * itemsize, b * a * s * s * itemsize, s * b * ffn * itemsize
     return {
@@ -11,6 +12,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% one wide tensor, not two
+# breaks: is `"gelu"` or `"relu"`
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     x = s * b * h
     return {
@@ -23,6 +25,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% two wide tensors, not one
+# breaks: Each storage counts once
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     x = s * b * h
     return {
@@ -35,6 +38,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% ffn wide here, not 4h
+# breaks: that are `ffn` wide
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     x = s * b * h
     return {
@@ -136,6 +140,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% Q, K and V are missing
+# breaks: and Q, K and V
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
     found = {
@@ -162,6 +167,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% softmax's output alone
+# breaks: the mask of its dropout
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
     found = {
@@ -227,6 +233,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% That is the table's 19 sbh
+# breaks: counts the input of widen
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
     found = {
@@ -240,6 +247,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% the projection's is missing
+# breaks: the mask of the dropout after it
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     e, sbh, wide = itemsize, s * b * h, 2 if activation == "gelu" else 1
     found = {
@@ -308,6 +316,7 @@ def layer_terms(s, b, h, a, ffn, itemsize, activation):
 
 
 # %% were to be left out
+# breaks: without their statistics
 def layer_terms(s, b, h, a, ffn, itemsize, activation):
     sbh = s * b * h
     e = itemsize
