@@ -277,6 +277,10 @@ class _Row:
         pairs = [(f"{one.path}.", f"{two.path}.") for one in self.calls for two in other.calls]
         return any(one.startswith(two) or two.startswith(one) for one, two in pairs)
 
+    def is_inside(self, other: _Row) -> bool:
+        """Is each of its blocks inside of a block of the other row?"""
+        return all(any(one.path.startswith(f"{two.path}.") for two in other.calls) for one in self.calls)
+
     def chain(self, rank: int) -> Chain:
         first, last = self.calls[0], self.calls[-1]
         like_the_next, like_the_last = self.links[0][1], self.links[-1][0]
@@ -340,13 +344,20 @@ def _rows(calls: list[_ModuleCall]) -> list[_Row]:
 
 
 def _apart(rows: list[_Row]) -> list[_Row]:
-    """Rows that share no block. The first is the longest one, and then the longest of those that are left."""
+    """Rows that share no block. The first is the longest one, and then the longest of those that are left.
+
+    A row gives way to those inside of its blocks if one of them is longer and they have half of its parameters. So the
+    stages of a Swin Transformer are not recomputed as a whole, but layer by layer.
+    """
     chosen: list[_Row] = []
     while rows:
         most = max(row.parameters for row in rows)
         enough = (row for row in rows if 2 * row.parameters >= most)
-        chosen.append(max(enough, key=lambda row: (len(row.calls), row.parameters)))
-        rows = [row for row in rows if row.parameters and not row.shares(chosen[-1])]
+        longest = max(enough, key=lambda row: (len(row.calls), row.parameters))
+        inside = _apart([row for row in rows if row.is_inside(longest)])
+        finer = max((len(row.calls) for row in inside), default=0) > len(longest.calls)
+        chosen += inside if finer and 2 * sum(row.parameters for row in inside) >= longest.parameters else [longest]
+        rows = [row for row in rows if row.parameters and not row.shares(longest)]
     return chosen
 
 

@@ -30,7 +30,9 @@ from .schedule import Schedule
 from .scheduled_model import ScheduledModel, apply_schedule
 from .stage_costs import Costs
 
-WORTH_TRYING = 0.1  # a plan over modules is tried if so much of the activations is saved outside of the chains
+# A plan over modules is tried if the chains leave much of the memory alone:
+OUTSIDE = 0.1  # at least this part of the activations is saved outside of their blocks,
+LITTLE = 0.25  # or their frugal plan needs less than the plain step by no more than this part of it
 
 
 @dataclass
@@ -135,9 +137,12 @@ def plan(
             outside = saved_outside(whole) if whole.chains.rows[0].paths else 0.0
         except NoChain as error:
             return plan_modules(whole, budget, str(error))
-        if outside < WORTH_TRYING:
-            return _of_chains(whole, budget, own)
-        return _better(whole, budget, own, outside)
+        plain = whole.run().peak
+        if plain <= budget < inf:
+            return _of_chains(whole, budget, own)  # nothing needs to run again
+        if outside >= OUTSIDE or plain - whole.least.peak <= LITTLE * plain:
+            return _better(whole, budget, own)
+    return _of_chains(whole, budget, own)
 
 
 def _of_chains(whole: WholeStep, budget: float, own: nn.Module | None) -> Plan:
@@ -145,10 +150,10 @@ def _of_chains(whole: WholeStep, budget: float, own: nn.Module | None) -> Plan:
     return Plan(found.plan, budget, found.peak, whole, own)
 
 
-def _better(whole: WholeStep, budget: float, own: nn.Module | None, outside: float) -> Plan | ModulePlan:
+def _better(whole: WholeStep, budget: float, own: nn.Module | None) -> Plan | ModulePlan:
     """Schedules of the chains, or a plan over modules: whichever computes less or, without a budget, may save more."""
     rows = " and ".join(f"{row.names[0]} … {row.names[-1]}" for row in whole.chains.rows)
-    why = f"modules outside of the chains {rows} save {outside:.0%} of the activations"
+    why = f"a plan of the chains alone ({rows}) needs at least {whole.least.peak:,} B, or computes more"
     found: list[Plan | ModulePlan] = []
     smallest = []
     for attempt in (lambda: _of_chains(whole, budget, own), lambda: plan_modules(whole, budget, why)):
