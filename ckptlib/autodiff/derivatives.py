@@ -122,7 +122,7 @@ def softmax(x: Tensor) -> tuple[Tensor, Saved]:
 
 @needs(x="y")
 def softmax_vjp(dy: Tensor, y: Tensor) -> Tensor:
-    """dx = y (dy - Σ dy y): the K x K Jacobian diag(y) - y yᵀ acts through one number per row.
+    """dx = y (dy - Σ dy y): the Jacobian diag(y) - y yᵀ acts through one number per row.
 
     A constant added to a row of x changes nothing, which is why every row of dx sums to 0.
     """
@@ -147,13 +147,17 @@ def cross_entropy(logits: Tensor, target: Tensor, reduction: str = "mean") -> tu
 
 @needs(logits="p target")
 def cross_entropy_vjp(dy: Tensor, p: Tensor, target: Tensor, reduction: str) -> Tensor:
-    """dlogits = dy (p - onehot), divided by the number of rows for 'mean'.   dy: ()   p: (..., K)   target: (...)
+    """dlogits = dy (p - onehot), divided by the number of rows for 'mean'.
 
-    The derivatives of softmax and log cancel: the logits are not needed, and nothing is divided by a small p.
+    dy: ()   p: (..., K)   target: (...)   ->   dlogits: (..., K)
+
+    The derivatives of softmax and log cancel: the logits are not needed, and nothing is
+    divided by a small p.
     """
     check_dy("cross_entropy", dy, ())
     target = target[..., None]
-    dlogits = p.scatter_add(-1, target, torch.full_like(target, -1, dtype=p.dtype))  # p - onehot
+    minus_one = torch.full_like(target, -1, dtype=p.dtype)
+    dlogits = p.scatter_add(-1, target, minus_one)  # p - onehot
     return dlogits * (dy / target.numel() if reduction == "mean" else dy)
 
 

@@ -43,8 +43,9 @@ class Work(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         given, results = list(tensors_in((args, kwargs or {}))), list(tensors_in(out))
-        pairs = zip(schema(func).arguments, args, strict=False)
-        changed = [t for arg, value in pairs if arg.is_write for t in tensors_in(value)]  # of an op in place
+        values = {arg.name: value for arg, value in zip(schema(func).arguments, args, strict=False)} | (kwargs or {})
+        written = [values.get(arg.name) for arg in schema(func).arguments if arg.is_write]  # of an op in place, or out=
+        changed = list(tensors_in(written))
         homes = {storage_address(t.untyped_storage()) for t in given}
         made = [t for t in results if storage_address(t.untyped_storage()) not in homes]
         if (made or changed) and not name.startswith(MOVES_NOTHING):

@@ -182,7 +182,7 @@ def test_a_double_backward_counts_what_is_simulated_in_a_new_process(tmp_path):
 
 
 def test_every_chapter_has_its_cell_and_what_it_needs_runs_without_a_gpu():
-    assert len(CHAPTERS) == 11
+    assert len(CHAPTERS) == 12
     for path in CHAPTERS:
         before, last = gpu_cell(path)
         exec(before, names := {"__name__": "__main__"})

@@ -31,6 +31,13 @@ def test_a_matrix_product_reads_both_factors_and_writes_the_product():
     )
 
 
+def test_a_product_that_is_written_into_a_tensor_counts_like_one_that_makes_it():
+    x, w, y = torch.randn(N, D), torch.randn(D, K), torch.randn(N, K)
+    assert ops(lambda: torch.mm(x, w, out=y)) == [("mm", 2 * N * D * K, 4 * (N * D + D * K + 2 * N * K))]
+    found = ops(lambda: torch.addmm(y, x, w, out=y))  # y += x @ w
+    assert found == [("addmm", 2 * N * D * K, 4 * (N * D + D * K + 3 * N * K))]
+
+
 def test_ops_without_products_have_bytes_and_no_flops():
     x, w, b = torch.randn(N, D), torch.randn(D), torch.randn(D)
     assert ops(x.exp) == [("exp", 0, 4 * 2 * N * D)]
