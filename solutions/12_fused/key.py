@@ -32,33 +32,33 @@ slip = Slips(
     "one_pass",
     """
 def one_pass(pieces):
-    m, d, o = torch.tensor(-1e30, dtype=torch.float64), 0, 0
+    m, z, o = torch.tensor(-1e30, dtype=torch.float64), 0, 0
     for scores, values in pieces:
         larger = torch.maximum(m, scores.amax(-1, keepdim=True))
         shrink, weights = (m - larger).exp(), (scores - larger).exp()
-        d = d * shrink + weights.sum(-1, keepdim=True)
+        z = z * shrink + weights.sum(-1, keepdim=True)
         o = o * shrink + weights @ values
         m = larger
-    return o / d, (m + d.log())[:, 0]
+    return o / z, (m + z.log())[:, 0]
 """,
 )
 slip(
-    ("The old d was not corrected. When a larger score arrives, d is multiplied by the factor as well as o."),
-    ("d = d * shrink", "d = d"),
+    ("The old z was not corrected. When a larger score arrives, z is multiplied by the factor as well as o."),
+    ("z = z * shrink", "z = z"),
 )
 slip(
-    ("The old o was not corrected. When a larger score arrives, o is multiplied by the factor as well as d."),
+    ("The old o was not corrected. When a larger score arrives, o is multiplied by the factor as well as z."),
     ("o = o * shrink", "o = o"),
 )
 slip(
     ("The old sums were not corrected. When a larger score arrives, they are multiplied by a factor (section 12.1)."),
-    ("d = d * shrink", "d = d"),
+    ("z = z * shrink", "z = z"),
     ("o = o * shrink", "o = o"),
 )
-slip("The factor was used twice for d: it corrects the old sum once.", ("d = d * shrink", "d = d * shrink * shrink"))
+slip("The factor was used twice for z: it corrects the old sum once.", ("z = z * shrink", "z = z * shrink * shrink"))
 slip(
     ("New terms were multiplied by the factor, too. Only the old sum is relative to the old maximum."),
-    ("d * shrink + weights.sum(-1, keepdim=True)", "(d + weights.sum(-1, keepdim=True)) * shrink"),
+    ("z * shrink + weights.sum(-1, keepdim=True)", "(z + weights.sum(-1, keepdim=True)) * shrink"),
     ("o * shrink + weights @ values", "(o + weights @ values) * shrink"),
 )
 slip(
@@ -80,30 +80,30 @@ slip(
     ("larger = torch.maximum(m, scores.amax(-1, keepdim=True))", "larger = torch.tensor(0.0, dtype=torch.float64)"),
     ("-1e30", "0.0"),
 )
-slip("The logsumexp is m + ln d: m is missing.", ("(m + d.log())", "d.log()"))
-slip("The logsumexp is m + ln d: this is the largest score alone.", ("(m + d.log())[:, 0]", "m[:, 0]"))
-slip("The logsumexp is m + ln d: the logarithm is missing.", ("(m + d.log())", "(m + d)"))
-slip("The logsumexp is m + ln d: the logarithm was subtracted.", ("(m + d.log())", "(m - d.log())"))
-slip("The logarithm is the natural one, and not that of base 2.", ("d.log()", "d.log2()"))
-slip("This is the sum of the exponentials. Its logarithm is asked for.", ("(m + d.log())", "(m.exp() * d)"))
+slip("The logsumexp is m + ln z: m is missing.", ("(m + z.log())", "z.log()"))
+slip("The logsumexp is m + ln z: this is the largest score alone.", ("(m + z.log())[:, 0]", "m[:, 0]"))
+slip("The logsumexp is m + ln z: the logarithm is missing.", ("(m + z.log())", "(m + z)"))
+slip("The logsumexp is m + ln z: the logarithm was subtracted.", ("(m + z.log())", "(m - z.log())"))
+slip("The logarithm is the natural one, and not that of base 2.", ("z.log()", "z.log2()"))
+slip("This is the sum of the exponentials. Its logarithm is asked for.", ("(m + z.log())", "(m.exp() * z)"))
 slip(
     "`lse` has one number per row, in the shape (rows,): the last dimension is left over.",
-    ("(m + d.log())[:, 0]", "m + d.log()"),
+    ("(m + z.log())[:, 0]", "m + z.log()"),
 )
-slip("The weighted sum was not divided by d, so the weights do not add up to 1.", ("return o / d", "return o"))
+slip("The weighted sum was not divided by z, so the weights do not add up to 1.", ("return o / z", "return o"))
 slip(
     "The weighted sum was divided by the number of keys, and not by the sum of their weights.",
     (
-        "m, d, o =",
+        "m, z, o =",
         """n = 0
-    m, d, o =""",
+    m, z, o =""",
     ),
     ("m = larger", "m, n = larger, n + len(values)"),
-    ("o / d", "o / n"),
+    ("o / z", "o / n"),
 )
 slip(
     "Only the last piece was used. The softmax is over all pieces of the row.",
-    ("d * shrink + ", ""),
+    ("z * shrink + ", ""),
     ("o * shrink + ", ""),
 )
 slip(
@@ -117,15 +117,15 @@ slip(
 slip(
     ("Each piece was given a softmax of its own, and the results were added. The softmax is over all pieces."),
     (
-        "d = d * shrink + weights.sum(-1, keepdim=True)",
+        "z = z * shrink + weights.sum(-1, keepdim=True)",
         (
-            """d = d * shrink + weights.sum(-1, keepdim=True)
+            """z = z * shrink + weights.sum(-1, keepdim=True)
         part = scores.softmax(-1) @ """
             "values"
         ),
     ),
     ("o * shrink + weights @ values", "o + part"),
-    ("return o / d", "return o"),
+    ("return o / z", "return o"),
 )
 slip(
     (
@@ -138,11 +138,11 @@ slip(
         n += 1""",
     ),
     (
-        "m, d, o =",
+        "m, z, o =",
         """n = 0
-    m, d, o =""",
+    m, z, o =""",
     ),
-    ("o / d", "o / n"),
+    ("o / z", "o / n"),
 )
 slip(
     "A hidden key was given the score 0. A score of −∞ has the weight 0.",
@@ -158,9 +158,9 @@ slip(
 slip(
     "All pieces were kept in memory. Use each piece when it arrives, and forget it.",
     (
-        "m, d, o =",
+        "m, z, o =",
         """pieces = list(pieces)
-    m, d, o =""",
+    m, z, o =""",
     ),
 )
 slip(
