@@ -1,4 +1,7 @@
-"""What would a GPU have held? A trace replayed through CUDA's allocator, with the memory only CUDA knows of added."""
+"""What would a GPU have held?
+
+Replays a trace through CUDA's allocator, and adds the memory that exists only on CUDA.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class _Replay:
         self.blocks: dict[int, MemoryBlock] = {}  # storage -> its block
         # Torch itself uses the meta device to find shapes. Its tensors count only if the program uses it too.
         self.on_meta = any(trace.storages[index].device == "meta" for index in trace.before)
-        self.workspaces: set[tuple[str, str]] = set()  # those that are kept and exist already
+        self.workspaces: set[tuple[str, str]] = set()  # the workspaces that exist already and stay allocated
         self.high = 0  # most allocated since the last mark
         self.where = ("before", -1)  # the phase and the op that the next change belongs to
 
@@ -50,7 +53,10 @@ class _Replay:
         return self.result
 
     def set_up(self) -> None:
-        """Blocks from before the step: as the set-up left them if it was told the device, otherwise in order."""
+        """Place the blocks that exist before the step.
+
+        If the set-up named the device, they are placed as it left them; otherwise one after another.
+        """
         self.allocator.history = []
         self.replay_all(self.trace.set_up)
         self.where = ("before", -1)
@@ -110,7 +116,10 @@ class _Replay:
             self.free(block, owner)
 
     def run_steps(self, op: Op, steps: Iterable[MemoryStep], events: list[Event], held: list[Held]) -> list[Held]:
-        """Carry out the steps of a rule. Outputs that it names leave `events`; `held` are its temporaries."""
+        """Carry out the steps of a rule.
+
+        Outputs that the rule names are removed from `events`. `held` collects the rule's temporaries.
+        """
         taken: list[Held] = []
         for step in steps:
             if isinstance(step, Output):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..remember.measurement import Measurement
     from ..tracing.timeline import Timeline
 
-COLUMNS = 300  # for all panels of a figure together, which is one per pixel and a half
+COLUMNS = 300  # for all panels of a figure together, so one column is about a pixel and a half wide
 HEIGHT, LEFT, BOTTOM = 2.35, 0.75, 0.5  # inches: the axes' height, and their distance from the sheet's edges
 HEADROOM = 1.16  # above the peak, for its label
 SHADES = {"forward": "white", "recompute": "#D4D4D4", "backward": "#EDEDED", "optimizer": "#DCDCDC"}
@@ -85,7 +85,10 @@ def compare(runs: Mapping[str, Measurement | Timeline]) -> Drawing:
 
 
 class _Chart:
-    """A timeline cut into columns. Column 0 is the start; where many moments share one, the fullest is drawn."""
+    """A timeline cut into columns.
+
+    Column 0 is the start; if several moments fall into one column, the one with the most memory in use is drawn.
+    """
 
     def __init__(self, run: Any, columns: int) -> None:
         line = getattr(run, "timeline", run)

@@ -23,7 +23,8 @@ from .named_model_needs import EqualBlocks
 from .transformer_step import PRECISIONS, Setting
 from .user_model_needs import AS_BUILT, WholeSteps
 
-MOST_TOKENS = 2**21  # with more, plain attention's bytes would exceed what a float counts exactly
+# with more, plain attention's bytes would exceed the largest integer that a float represents exactly
+MOST_TOKENS = 2**21
 
 __all__ = ["STRATEGIES", "Fit", "Fits", "Need", "fit", "fits"]
 
@@ -46,7 +47,7 @@ def fit(
     gpu         its memory, such as "80GiB" or a number of bytes, or the name of a card, such as "a100"
     seq, fused  only for a model by name: the number of tokens, if not the model's own, and whether attention is fused
     precision   "fp32", "bf16" (everything), or "mixed" (bfloat16, with float32 master weights and moments). By
-                default a model by name is "mixed", and your own model stays as you build it
+                default a model by name is "mixed", and your own model keeps the dtypes that you give it
     strategy    recompute "none", "selective" (plain attention's scores, softmax and product with V; by name only),
                 "full" (every block), or as "planned": the fastest schedule of the blocks that fits
 
@@ -67,7 +68,7 @@ def fits(
     batches: tuple[int, ...] = (),
     name: str | None = None,
 ) -> Fits:
-    """`fit` for several strategies, and what each of them costs at the batches that the others reach.
+    """`fit` for several strategies, and what each of them costs at the largest batches of the others.
 
     `strategies` are by default all strategies that the model can be trained with. `batches` are additional batches at
     which they are compared. `name` is the name of your function in answers and errors.
@@ -95,7 +96,7 @@ def fits(
         def answers() -> tuple[dict[str, FitQuestion], dict[str, Fit]]:
             asked = {strategy: FitQuestion(steps, nbytes, strategy) for strategy in possible}
             largest = {strategy: question.largest() for strategy, question in asked.items()}
-            own = steps.notes if len(possible) == 1 else ()  # of several answers, the notes are together at the end
+            own = steps.notes if len(possible) == 1 else ()  # the notes of several answers follow at the end
             return asked, {
                 s: Fit(shown, nbytes, precision, s, fused, need.batch if need else 0, need, too_much, own)
                 for s, (need, too_much) in largest.items()

@@ -43,7 +43,8 @@ class Plan:
     budget: float
     peak: int  # bytes of the whole step by this schedule, measured
     whole: WholeStep = field(repr=False)  # how the step was measured: its chain, the chain's costs, other plans
-    model: nn.Module | None = field(default=None, repr=False)  # the one that was handed in, if it was not a function
+    # the model that was passed in; None if a function was passed
+    model: nn.Module | None = field(default=None, repr=False)
 
     @property
     def costs(self) -> Costs:
@@ -70,7 +71,10 @@ class Plan:
 
     @cached_property
     def offers(self) -> list[Plan]:
-        """Plans to choose from, starting with the one that needs the least memory. Each is faster than the last."""
+        """Plans to choose from, starting with the one that needs the least memory.
+
+        Each plan is faster than the one before it.
+        """
         return [replace(self, schedule=f.plan, budget=f.peak, peak=f.peak) for f in self.whole.offers()]
 
     def applied_to(self, model: nn.Module) -> ScheduledModel:
@@ -94,7 +98,8 @@ def plan(
     model       a function that returns (model, inputs), (model, inputs, loss) or (model, inputs, loss, optimizer); or
                 the model itself, in which case you pass inputs, loss and optimizer too. The model is not changed.
     inputs      the model's inputs: a tensor, a tuple of arguments, or a dict of named arguments.
-    optimizer   one that has the model's parameters. Its state and its step count. By default no update is counted.
+    optimizer   one that has the model's parameters. The memory of its state and of its update is counted. By default
+                no update is counted.
     budget      bytes. By default nothing is recomputed, and `offers` of the result lists the plans that exist.
     loss        a function that turns the model's output into one number. By default the loss is output.loss,
                 output["loss"], the output itself or, if the output is a larger tensor, its sum. Pass your real loss,
@@ -102,7 +107,7 @@ def plan(
     device      "sim:cuda" (by default an A100), "cpu", or your own GPU. "phantom:a100" and other phantom cards need a
                 program that was started with `ckptlib phantom`, because every plan is run there.
     gpu         the card that "sim:cuda" simulates, such as the result of `ckptlib.cuda.gpus.preset("h100")`.
-    fake        plan with shapes only. Nothing is computed, so a model of any size takes seconds.
+    fake        plan with shapes only. Nothing is computed, so planning takes only seconds, however large the model is.
 
     The library recomputes chains. A chain is an `nn.Sequential`, a list of stages, or a row of the model's blocks, each
     of which receives a tensor from the one before, whatever else it takes and returns. A model may have several, such
@@ -121,7 +126,7 @@ def plan(
     if own is None and inputs is not None:
         raise CkptError(
             "plan was called with a function and with inputs, but the function returns the inputs with its model. "
-            "Name the budget: plan(build, budget=8 * 2**30)"
+            "If the second argument was meant to be the budget, pass it by keyword: plan(build, budget=8 * 2**30)"
         )
 
     def training() -> Training:

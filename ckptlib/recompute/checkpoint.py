@@ -103,13 +103,13 @@ def checkpoint(
                         which takes a few ns per byte, and a hash of 16 bytes is stored for it. BatchNorm in training
                         never passes, because the first run updates the statistics that it saves; nn.RReLU hardly ever
                         passes, because its noise is saved before it is drawn. "none": only the number must agree.
-    debug               add a log of the ops of both runs to errors of that check.
+    debug               if the determinism check fails, add a log of the ops of both runs to its error.
     early_stop          stop the second run as soon as the last saved tensor has been computed. Pass False where
                         nn.RReLU in training is the last op that saves. Otherwise the run stops before its noise is
                         drawn, and the gradient is silently wrong, as it is with torch's own checkpoint.
 
     Inside `torch.compile` it breaks the graph and runs eagerly, which is always right and never faster. Torch's own
-    checkpoint becomes part of the graph, where backend="eager" draws the mask of dropout again.
+    checkpoint becomes part of the graph, where backend="eager" draws a new mask for dropout.
     """
     if use_reentrant is None:
         warnings.warn(
@@ -212,7 +212,7 @@ class _Segment:
     ) -> None:
         self.fn, self.kwargs, self.global_state, self.context = fn, kwargs, global_state, context
         self.fingerprint, self.early_stop, self.log = fingerprint, early_stop, log
-        self.saved = {i for i, a in enumerate(args) if isinstance(a, Tensor)}  # positions of those below
+        self.saved = {i for i, a in enumerate(args) if isinstance(a, Tensor)}  # positions of the tensors in `inputs`
         self.inputs = [make_saved_tensor(a, is_output=False) if isinstance(a, Tensor) else a for a in args]
         self.slots: list[weakref.ref[_Slot]] = []  # in the order in which autograd saved
         self.fingerprints: list[tuple] = []  # one for each slot
@@ -227,7 +227,7 @@ class _Segment:
 
     def unpack(self, slot: _Slot) -> Tensor:
         group, task = graph_exec_group(), current_graph_task()
-        key = group or (task if task != -1 else object())  # no backward: a node is read by hand
+        key = group or (task if task != -1 else object())  # no backward pass: somebody reads a node directly
         try:
             if key not in self.done:
                 self.recompute(key)
@@ -286,7 +286,8 @@ def _run_eagerly(segment: _Segment, args: list) -> None:
 class _Recomputation:
     """One recomputation. The n-th tensor saved now is the n-th tensor that was saved in the first run.
 
-    The graph that it builds saves the tensors too, for a backward inside the segment itself; it ends with the run.
+    The graph that this run builds saves the tensors as well, in case the segment itself calls backward. The graph is
+    freed when the run ends.
     """
 
     def __init__(self, segment: _Segment, key: Any) -> None:

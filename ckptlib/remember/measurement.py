@@ -35,14 +35,17 @@ SIMULATED = "sim:cuda"
 
 @dataclass(repr=False)
 class Measurement(ShownAsTable):
-    """What one call needed. Sizes are in bytes: on a GPU, real or simulated, of the allocator's blocks."""
+    """What one call needed.
+
+    Sizes are in bytes. On a GPU, real or simulated, they are the sizes of the allocator's blocks.
+    """
 
     device: str
     timeline: Timeline
     trace: Trace
     marks: list[Mark] = field(default_factory=list)
     reserved: int | None = None  # the allocator's own peak: segments taken from the GPU, used or not
-    allocator: CachingAllocator | None = None  # as the run left it (simulated devices)
+    allocator: CachingAllocator | None = None  # the allocator's state at the end of the run (simulated devices only)
     hidden: list[HiddenAllocation] | None = None  # hidden memory of CPU kernels; None if it was not looked for
     unknowns: dict[str, str] = field(default_factory=dict)  # op -> what a simulation, or a fake run, cannot know
     counted: tuple[int, int] | None = None  # (peak, forward peak) as a real GPU's allocator counted them
@@ -72,7 +75,7 @@ class Measurement(ShownAsTable):
         return self.timeline.by_module(self.timeline.peak_moment)
 
     def snapshot(self) -> dict[str, Any]:
-        """The run as PyTorch's memory viewer reads it, as the dict of torch.cuda.memory's _snapshot is.
+        """A dict in the format of torch.cuda.memory._snapshot, which PyTorch's memory viewer reads.
 
         The frames of a block are the op that allocated it, the tensor, the module, the phase and the category.
         """
@@ -134,12 +137,12 @@ def measure(
 
     A tensor that exists before `fn` starts is counted from the start, if the run uses it. The same holds for tensors
     that are created without an op, as in torch.load or a DataLoader's workers. On "sim:cuda" the dropout inside
-    attention is not applied. A double backward is predicted for a new process. CUDA's thread for the backward pass
-    numbers its own nodes, so an earlier run in the same process may change their order, and with it the peak. For the
-    backward of cumprod and of some functions of torch.linalg (and of prod, on devices other than the CPU), torch has a
-    shorter formula that it does not use while it is traced. Their peak therefore comes out 2 to 3 times too high, and
-    even higher for cumprod with create_graph=True. A fake run on the CPU cannot determine the workspace of an LSTM,
-    which is most of its memory. It warns about this, and lists it in `unknowns`.
+    attention is not applied. The prediction for a double backward assumes that the step runs in a new process. CUDA's
+    thread for the backward pass numbers its own nodes, so an earlier run in the same process may change their order,
+    and with it the peak. For the backward of cumprod and of some functions of torch.linalg (and of prod, on devices
+    other than the CPU), torch has a shorter formula that it does not use while it is traced. Their peak therefore comes
+    out 2 to 3 times too high, and even higher for cumprod with create_graph=True. A fake run on the CPU cannot
+    determine the workspace of an LSTM, which is most of its memory. It warns about this, and lists it in `unknowns`.
     """
     if not callable(fn):
         raise CkptError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")
@@ -167,7 +170,8 @@ def measure(
         return _simulated(_Run(fn, fake, builds, step, []), chosen, rules or CUDA_RULES, capacity)
     if phantom.is_phantom(device) and not phantom.running():
         return phantom.call(phantom.card_of(device), measure, fn, device, fake=fake, builds=builds, step=step)
-    (phantom if phantom.is_phantom(device) else real).require(device)  # says clearly if there is no such device here
+    # raises a clear error if this machine has no such device
+    (phantom if phantom.is_phantom(device) else real).require(device)
     if fake:
         raise CkptError(f"fake tensors take no memory on {device!r}. Measure them with device='sim:cuda' or 'cpu'")
     return _on_gpu(_Run(fn, fake, builds, step, []), device)
@@ -224,7 +228,7 @@ class _Run(NamedTuple):
 def _on_cpu(run: _Run, hidden: bool) -> Measurement:
     with profiled() if hidden else nullcontext() as readings:
         trace = run.trace(around=marked if hidden else None)
-    line, marks = of_trace(trace, "cpu", "meta")  # a meta tensor counts as the one it stands for
+    line, marks = of_trace(trace, "cpu", "meta")  # a meta tensor is counted as the tensor that it stands for
     found = None if readings is None else reconcile(readings, trace).hidden
     return Measurement("cpu", line, trace, marks, hidden=found, unknowns=trace.unknowns, notes=run.notes)
 

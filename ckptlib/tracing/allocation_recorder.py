@@ -47,7 +47,8 @@ from .storages import plain_parts, tensors_in
 # Questions about a tensor, not computations: fake tensors ask them of the dispatcher, real ones do not.
 _QUESTIONS = ("prim", "profiler")
 _READ = torch.ops.aten._local_scalar_dense.default
-# torch.tensor(...) fills memory before the dispatcher hears of it: what it hands to these ops is new, not an argument.
+# torch.tensor(...) fills its memory before the dispatcher is called, so the tensor that it passes to these ops is a new
+# one, not an argument.
 _LIFTS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
 
 _COMPOSITE_ON_CPU = torch.ops.aten._fused_rms_norm.default  # the only composite op for which CUDA has a kernel
@@ -192,7 +193,10 @@ class Recorder(CalledDirectly, TorchDispatchMode):
         return out
 
     def _run(self, func: Any, args: tuple, kwargs: dict) -> tuple[Any, bool]:
-        """What `func` returns, and whether that has values in a fake run: whole numbers made of such are computed."""
+        """What `func` returns, and whether the result has values even in a fake run.
+
+        It does if it consists of whole numbers that are computed from tensors with values.
+        """
         if not self._fake or not keeps_values(func, args, kwargs):
             return func(*args, **kwargs), False
         if func is not _READ and func not in _LIFTS and not schema(func).is_mutable:  # how large is the result?

@@ -34,8 +34,8 @@ from ..tasks.probes import Quiz, Task
 from .scoring import may_be_a_mistake, verdict_without_mistakes
 from .tampering import FIRST_CHECK, LAST_CHECK, MUST_RAISE, signs_of_tampering
 
-ENGINE = 2  # changes when records of an older engine cannot be judged any more
-_WAITED_LONG = 0.2  # of its time
+ENGINE = 2  # increase this number when records of an older engine can no longer be scored
+_WAITED_LONG = 0.2  # it waited long if it spent at least this share of its time waiting for a processor
 _MODULES = (".py", ".pyc", ".so")
 MOST_ANSWERS = 24 * 2**20  # bytes of one submission's answers
 
@@ -55,7 +55,10 @@ def know(digest: str, assignment: Assignment) -> None:
 
 
 def job(digest: str, seeds: dict[str, list[int]], files: dict[str, bytes] | None, **more: Any) -> dict:
-    """The argument of `grade_one`. Without files, it runs nothing and computes what to expect for known `answers`."""
+    """The argument of `grade_one`.
+
+    If there are no files, nothing is run: the answers are known already, and only the expected data is computed.
+    """
     payload = {"assignment": digest, "seeds": seeds, "files": files, "answers": {}}
     return payload | {"limits": Limits(), "sandbox": None, "bundle": None, "alone": True} | more
 
@@ -96,7 +99,7 @@ def examine(
         right = meanwhile.submit(_right, assignment, seeds)
         record = _run(assignment, files, seeds, limits, sandbox, right.result)
     expected = _expected(assignment, seeds, record["answers"], right.result())
-    for name, answer in record["answers"].items():  # what is far too large, or was not asked for, is not kept
+    for name, answer in record["answers"].items():  # data that is far too large, or that was not asked for, is dropped
         if "missing" in answer:
             answer["missing"] = [known for known in assignment.tasks[name].names if known in answer["missing"]]
         if "cases" in answer:
@@ -123,7 +126,10 @@ def _right(assignment: Released, seeds: dict[str, list[int]]) -> dict[str, list]
 def _expected(
     assignment: Released, seeds: dict[str, list[int]], answers: dict[str, dict], right: dict[str, list]
 ) -> dict[str, dict]:
-    """The reference's data; the known mistakes', which take longer, only where there is an answer that is not right."""
+    """The reference's data.
+
+    The data of the known mistakes takes longer, so it is computed only for tasks that have a wrong answer.
+    """
     expected = {}
     with _solutions(assignment):
         for name, values in seeds.items():
@@ -134,7 +140,7 @@ def _expected(
 
 @contextlib.contextmanager
 def _solutions(assignment: Released) -> Iterator[None]:
-    """An author's code runs here; what it prints, and what it is warned of, is not part of a result."""
+    """An author's code runs here; its output and its warnings are not part of a result."""
     with _one_at_a_time, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
         try:
             yield
@@ -210,7 +216,8 @@ def _ask_without_the_library(
 ) -> dict[str, dict]:
     """The answers of a second kernel, in which the code that they replace was switched off before any cell was run.
 
-    It has the time that the first has left. Cells that had to be stopped there are not run again.
+    This kernel may use the time that the first kernel has not used up. Cells that had to be stopped there are not run
+    again.
     """
     if not seeds:
         return {}
@@ -238,11 +245,11 @@ def _ask_without_the_library(
 
 
 _BORROWED = (
-    "your answer uses what the library's functions gave in your cells. Where they were switched off from the start, "
-    "because they are what you are asked to write, the same cells did not give the right answer"
+    "your answer uses results that your cells got from the library's functions. These functions are what you are "
+    "asked to write, and when they were switched off from the start, the same cells did not give the right answer"
 )
 _NEEDS_THE_LIBRARY = (
-    "{} is not defined where the library's functions that it is to replace are switched off. Does its cell, or one "
+    "{} is not defined when the library's functions that it should replace are switched off. Does its cell, or one "
     "that it needs, use them? Then move those lines into another cell"
 )
 
@@ -250,7 +257,7 @@ _NEEDS_THE_LIBRARY = (
 def _cells(rebuilt: Rebuilt, assignment: Released, files: dict[str, bytes]) -> list[Cell]:
     """Grade cells are left out, because their result in the student's kernel decides nothing."""
     own_modules = any(name.endswith(_MODULES) and name not in assignment.released_files for name in files)
-    # with modules of the student's own beside it, a released cell may import one of them
+    # if the student's own modules are in the same folder, a released cell may import one of them
     released = {} if own_modules else {cell.id: cell.source for cell in assignment.release.cells}
     code = (cell for cell in rebuilt.notebook.cells if cell.cell_type == "code")
     kept = (cell for cell in code if not cell.metadata.get("nbgrader", {}).get("grade"))

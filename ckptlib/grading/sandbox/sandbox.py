@@ -44,11 +44,14 @@ class SandboxUnavailable(RuntimeError):
 
 
 class SandboxTrouble(SandboxUnavailable):
-    """This machine can isolate kernels, but failed to do so now. It is tried again, never without."""
+    """This machine can isolate kernels, but failed to do so now.
+
+    The attempt is repeated, but never without isolation.
+    """
 
 
 class SandboxNotInstalled(SandboxUnavailable):
-    """The machine can isolate kernels, but ckptlib is not installed so that they find it."""
+    """The machine can isolate kernels, but ckptlib is not installed in a place where the kernels find it."""
 
 
 class Sandbox:
@@ -110,14 +113,14 @@ class Sandbox:
                 listener.close()
 
     def without(self, modules: Sequence[str]) -> Sandbox:
-        """The same, but in its kernels these modules are switched off: see tasks/switched_off.py."""
+        """A sandbox like this one, but with these modules switched off in its kernels: see tasks/switched_off.py."""
         other = Sandbox(self.address)
         other._switched_off = list(modules)
         return other
 
     @property
     def pid(self) -> int | None:
-        """The host's number of bubblewrap's outer process; None when another process started it."""
+        """The process id of bubblewrap's outer process on the host; None when another process started it."""
         return self._process.pid if self._process else None
 
     def alive(self) -> bool:
@@ -125,7 +128,7 @@ class Sandbox:
         if self._process is None:
             return True
         with contextlib.suppress(ChildProcessError):  # its end is known already
-            # Not poll(): it sees no end before the thread that waits for it has.
+            # Not poll(): poll() does not report the end of the process until the thread that waits for it has seen it.
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         return False
 
@@ -150,9 +153,10 @@ class Sandbox:
 
 
 def _launch(address: str, preload: Sequence[str] | None) -> tuple[subprocess.Popen, int]:
-    """Start the warm process; what was started, and the end of a pipe whose closing ends it."""
+    """Start the warm process. Returns the process, and our end of a pipe; closing that end terminates it."""
     read, own_end = os.pipe()
-    pipes = [read, os.pidfd_open(os.getpid())]  # the pidfd shows our end even if a forked copy holds the pipe
+    # the pidfd shows that this process has ended, even if a forked copy still holds the pipe
+    pipes = [read, os.pidfd_open(os.getpid())]
     try:
         with open_listener(address) as listener:
             arguments = ["-m", "ckptlib.grading.sandbox.warm_process", "--listener", str(listener.fileno())]
@@ -231,7 +235,7 @@ _default: dict[int, Sandbox | Unconfined] = {}  # process id -> its sandbox: a f
 def default(own_work: bool = False) -> Sandbox | Unconfined:
     """This process's own warm process, started when first needed. Where there cannot be one, it warns once.
 
-    own_work: what runs is the caller's own, who has run it before, so root may run it again. In many containers a
+    own_work: the code belongs to the caller, who has run it before, so it may also run as root. In many containers a
     reader of the book is root, and there is no sandbox.
     """
     with _starting:
@@ -263,7 +267,10 @@ def use(address: str) -> Sandbox:
 
 
 def best_in_container() -> Sandbox | Unconfined:
-    """For root in a container: a warm process, or else kernels of users who own nothing. This process's from now on."""
+    """For root in a container: start a warm process or, if that is impossible, run kernels as users who own nothing.
+
+    From now on this process uses it.
+    """
     if os.geteuid() != 0:
         raise SandboxUnavailable("expected to be started by root, who alone can run a kernel as another user")
     found: Sandbox | Unconfined

@@ -11,7 +11,7 @@ def predict_units(activation, layers):
 
 
 # %% v was forgotten
-# breaks: are tensors of one shape
+# breaks: are tensors of the same shape
 def hvp(loss, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(loss(x), x, create_graph=True)
@@ -90,7 +90,7 @@ def hvp(loss, x, v):
 
 
 # %% Hv of a polynomial, Hv of a network: Hv came back flat
-# breaks: the result has it as well
+# breaks: the result has that shape as well
 def hvp(loss, x, v):
     n = x.numel()
     return torch.autograd.functional.hessian(loss, x).reshape(n, n) @ v.flatten()

@@ -18,7 +18,7 @@ def alive_at_peak(events):
 
 
 # %% slices leave their end out
-# breaks: The event that reaches the peak
+# breaks: immediately after the event that reaches it
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     there = {}
@@ -151,7 +151,7 @@ def alive_at_peak(events):
 
 
 # %% is not right
-# breaks: The event that reaches the peak
+# breaks: immediately after the event that reaches it
 def alive_at_peak(events):
     there, best, most = {}, {}, 0
     for name, nbytes in events:

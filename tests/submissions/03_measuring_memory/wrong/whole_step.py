@@ -78,7 +78,7 @@ def whole_step(build):
 
 
 # %% activations: That is what the activations asked for
-# breaks: not those that the tensors asked for
+# breaks: not the sizes that the tensors asked for
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     return {

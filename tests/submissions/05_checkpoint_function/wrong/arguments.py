@@ -41,7 +41,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% Only the first output's gradient
-# breaks: from all outputs together
+# breaks: the sum of the contributions of all outputs
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -108,7 +108,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% Only the first tensor has its gradient
-# breaks: Every tensor that required a gradient gets its own
+# breaks: Every tensor that required a gradient gets its gradient
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -336,7 +336,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% that it is floating-point does not tell
-# breaks: such as an index or a constant
+# breaks: an index or a constant does not
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):

@@ -118,7 +118,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% with >= and not with >
-# breaks: as soon as there are as many bytes
+# breaks: if m is at least as many bytes
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s] if m > xbar[s] else inf]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1) if m > x[u]]

@@ -104,7 +104,7 @@ def predict_peak(x, xbar, starts):
 
 
 # %% The last segment is missing
-# breaks: except that the last one keeps everything
+# breaks: except the last, which keeps everything
 def predict_peak(x, xbar, starts):
     ends = [*starts[1:], len(xbar)]
     parts = list(enumerate(zip(starts, ends, strict=True)))

@@ -244,7 +244,7 @@ def smallest_budget(x, xbar, allowed):
 
 
 # %% raised ValueError
-# breaks: There may be no other stage in it than 0
+# breaks: It is possible that stage 0 is the only stage in it
 def smallest_budget(x, xbar, allowed):
     @cache
     def need(s, t):
