@@ -732,7 +732,7 @@ class Remembers(nn.Linear):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((normed, torch.ones(2), 1000), r"but the function returns the inputs with its model. If the second argument was meant to be the budget"),
+        ((normed, torch.ones(2), 1000), r"inputs with its model. If the second argument was meant"),
         ((nn.Linear(2, 2), None, 1000), "plan needs the inputs that the model is called with"),
         (
             ("gpt2", torch.ones(2), 1000),
