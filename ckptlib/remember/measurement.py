@@ -139,10 +139,11 @@ def measure(
     that are created without an op, as in torch.load or a DataLoader's workers. On "sim:cuda" the dropout inside
     attention is not applied. The prediction for a double backward assumes that the step runs in a new process. CUDA's
     thread for the backward pass numbers its own nodes, so an earlier run in the same process may change their order,
-    and with it the peak. For the backward of cumprod and of some functions of torch.linalg (and of prod, on devices
-    other than the CPU), torch has a shorter formula that it does not use while it is traced. Their peak therefore comes
-    out 2 to 3 times too high, and even higher for cumprod with create_graph=True. A fake run on the CPU cannot
-    determine the workspace of an LSTM, which is most of its memory. It warns about this, and lists it in `unknowns`.
+    and with it the peak. For the backward of some functions of torch.linalg (and of cumprod on "cpu", and of both
+    cumprod and prod on an accelerator), torch has a shorter formula that it does not use while it is traced. Their peak
+    therefore comes out 2 to 3 times too high, and even higher for cumprod with create_graph=True. A fake run on the CPU
+    cannot determine the workspace of an LSTM, which is most of its memory. It warns about this, and lists it in
+    `unknowns`.
     """
     if not callable(fn):
         raise CkptError(f"measure needs a function to call, got {type(fn).__name__}. Was it called already?")

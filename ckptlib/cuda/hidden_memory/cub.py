@@ -62,6 +62,12 @@ def segmented_sort(n: int, key: int, value: int) -> int:
     return storage(n * key, n * value)
 
 
+def merge_sort(n: int, key: int, value: int) -> int:
+    """dispatch_merge_sort.cuh, for comparisons of one's own: a copy of keys and values, and where each tile begins."""
+    tile = 256 * (17 * 4 // max(4, key))
+    return storage(n * key, n * value, 8 * (ceil_div(n, tile) + 1))
+
+
 def scan(n: int, dtype: torch.dtype) -> int:
     """dispatch_scan.cuh: the state of every tile, and of 32 more.
 

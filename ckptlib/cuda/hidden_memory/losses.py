@@ -112,3 +112,30 @@ def distance(op: Op, gpu: Gpu) -> HiddenMemory:
     """Distance.cpp `dist`: the norm of the difference, which is a tensor of its own."""
     full = _full(*op.args[:2])
     return HiddenMemory((full.nbytes,), passing(*reduced(full, gpu)))
+
+
+def ctc(op: Op, gpu: Gpu) -> HiddenMemory:
+    """cuda/LossCTC.cu `ctc_loss_gpu_template`: the lengths and the offsets, which come from the host."""
+    lengths = (8 * op.args[0].shape[1],) * 3
+    return HiddenMemory((*lengths, Output(1), Output(0)))
+
+
+def ctc_backward(op: Op, gpu: Gpu) -> HiddenMemory:
+    """cuda/LossCTC.cu `ctc_loss_backward_gpu_template`: the betas. If there is much to do, also sums over blanks."""
+    probabilities, alpha = op.args[1], op.args[6]
+    steps, batch, labels = probabilities.shape
+    before = (*(8 * batch,) * 3, alpha.nbytes)
+    if 2 * steps + 24 * batch // 10 + 2 * labels // 10 <= 450:
+        return HiddenMemory(before)
+    every_other = (*alpha.shape[:2], alpha.shape[2] // 2 + 1)
+    added = alpha._replace(shape=every_other, stride=(every_other[1] * every_other[2], every_other[2], 1))
+    summed = batch * steps * alpha.dtype.itemsize
+    maxima = passing(*reduced(added, gpu, "aten.amax.default", [2]))
+    sums = passing(*reduced(added, gpu, "aten.sum.dim_IntList", [2]))
+    flags = batch * steps
+    blanks = (added.nbytes, summed, summed, *maxima, summed, flags, -flags, -summed, added.nbytes, *sums)
+    freed = (-added.nbytes, -summed, -added.nbytes, -summed)
+    zeroed = (
+        (batch, probabilities.dtype.itemsize, probabilities.nbytes) if _argument(op, 8, "zero_infinity", False) else ()
+    )
+    return HiddenMemory(before, (*blanks, *freed, *zeroed))

@@ -254,6 +254,21 @@ def _dirichlet(op: Op, gpu: Gpu) -> HiddenMemory:
     return HiddenMemory(after=(x.nbytes // x.shape[last], *passing(*reduced(x, gpu, "aten.sum.dim_IntList", [last]))))
 
 
+def _normal(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/DistributionTemplates.h `normal_impl`, `normal_out_impl`: both test that no deviation is below zero."""
+    deviations = op.args[1]
+    if not deviations.numel:
+        return NOTHING
+    size = deviations.dtype.itemsize
+    tests = (size, *passing(*reduced(deviations, gpu, "aten.min.default")), *passing(1), -size)
+    return HiddenMemory((*tests, Output(0)), tests)
+
+
+def _normal_around(op: Op, gpu: Gpu) -> HiddenMemory:
+    """native/DistributionTemplates.h `normal_out_impl`: one deviation becomes a tensor, which tells the shape."""
+    return HiddenMemory(after=(op.args[0].nbytes,) if op.args[0].numel else ())
+
+
 def _number_to_power(op: Op, gpu: Gpu) -> HiddenMemory:
     """native/Pow.cpp `pow_Scalar_out`: the number becomes a tensor on the GPU, unless it is 1."""
     return HiddenMemory(after=(8,)) if op.args[0] != 1 else NOTHING
@@ -395,7 +410,6 @@ RULES: dict[str, Rule] = {
     "aten.masked_scatter.default": sorting.masked_scatter,
     "aten.masked_scatter_.default": sorting.masked_scatter,
     "aten.masked_select.default": sorting.masked_select,
-    "aten.masked_scatter_backward.default": _unknown(sorting.VALUES),
     "aten._unique2.default": sorting.unique,
     "aten.unique_dim.default": _unknown(sorting.VALUES),
     "aten.unique_consecutive.default": _unknown(sorting.VALUES),
@@ -410,6 +424,13 @@ RULES: dict[str, Rule] = {
     "aten.multi_margin_loss.default": losses.multi_margin,
     "aten.multilabel_margin_loss_forward.default": losses.multilabel_margin,
     "aten.dist.default": losses.distance,
+    "aten._ctc_loss.default": losses.ctc,
+    "aten._ctc_loss.Tensor": losses.ctc,
+    "aten._ctc_loss_backward.default": losses.ctc_backward,
+    "aten._ctc_loss_backward.Tensor": losses.ctc_backward,
+    "aten.normal.float_Tensor": _normal,
+    "aten.normal.Tensor_Tensor": _normal,
+    "aten.normal.Tensor_float": _normal_around,
     "aten.nll_loss_forward.default": losses.nll,
     "aten.nll_loss_backward.default": losses.nll_backward,
     "aten.nll_loss2d_forward.default": losses.nll2d,

@@ -215,9 +215,17 @@ def index_put(op: Op, gpu: Gpu) -> HiddenMemory:
     """
     x, indices, values = op.args[:3]
     accumulate = op.args[3] if len(op.args) > 3 else op.kwargs.get("accumulate", False)
+    found: tuple[MemoryStep, ...] = ()
+    freed: tuple[MemoryStep, ...] = ()
+    unknown = ""
+    if masks := _masks(indices):
+        number, unknown = _selected_of(values, x, indices) if accumulate else 0, f"a mask: {VALUES}"
+        found = (Output(0), *_found_by(masks, number, gpu))  # out of place, it writes into a copy
+        if not number:
+            return HiddenMemory(found, unknown=unknown)
+        indices = _numbered(indices, number)
+        freed = tuple(-8 * number * len(mask.shape) for mask in masks)
     dims = [d for d, index in enumerate(indices) if index is not None]
-    if any(index.dtype in (torch.bool, torch.uint8) for index in indices if index is not None):
-        return _masked(x, [index for index in indices if index is not None], gpu)
     if not accumulate or not x.numel:
         return NOTHING
     shape = torch.broadcast_shapes(*(indices[d].shape for d in dims))
@@ -228,12 +236,12 @@ def index_put(op: Op, gpu: Gpu) -> HiddenMemory:
     slice_size = prod(s for d, s in enumerate(x.shape) if (d not in dims if split else d > dims[-1]))
     before = 1 if split else prod(x.shape[: dims[0]])
     checked = op.phase not in ("backward", "recompute")
-    steps = _linear_index(x, [indices[d] for d in dims], dims, slice_size, n, checked, gpu)
+    steps = _linear_index(x, [indices[d] for d in dims], dims, slice_size, n, checked, gpu) + freed
     steps += (x.nbytes,) if split else ()
     if values.numel != n * slice_size * before or not is_contiguous(values):  # `expandedValue.contiguous()`
         steps += (n * slice_size * before * values.dtype.itemsize,)
     sort_storage = passing(cub.radix_sort(n, 8, 8, gpu, _bits(x.numel // slice_size)))
-    return HiddenMemory(after=(*steps, n * 8, n * 8, n * 8, *sort_storage))
+    return HiddenMemory(found, (*steps, n * 8, n * 8, n * 8, *sort_storage), unknown)
 
 
 def _linear_index(
@@ -252,17 +260,47 @@ def _linear_index(
     return steps
 
 
-def _masked(x: TensorMeta, masks: Sequence[TensorMeta], gpu: Gpu) -> HiddenMemory:
-    """IndexingUtils.h `expandTensors`: a mask is turned into indices by `nonzero`."""
-    return HiddenMemory(sum((nonzero_steps(mask.numel, gpu) for mask in masks), ()), unknown=f"a mask: {VALUES}")
+def _masks(indices: Sequence[TensorMeta | None]) -> list[TensorMeta]:
+    return [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
+
+
+def _found_by(masks: Sequence[TensorMeta], number: int, gpu: Gpu) -> tuple[MemoryStep, ...]:
+    """IndexingUtils.h `expandTensors`: `nonzero` turns a mask into an index for each of its dimensions.
+
+    They are there until the op is done. `number` elements are selected.
+    """
+    steps: tuple[MemoryStep, ...] = ()
+    for mask in masks:
+        found = 8 * number * len(mask.shape)
+        copied = copies(mask)
+        chosen = _count_and_select(mask.numel, gpu, (found,) if found else ())
+        steps += (*copied, *chosen, *(-nbytes for nbytes in copied))
+    return steps
+
+
+def _numbered(indices: Sequence[TensorMeta | None], number: int) -> list[TensorMeta | None]:
+    """The indices with each mask replaced by what `expandTensors` makes of it."""
+    found: list[TensorMeta | None] = []
+    for i in indices:
+        is_mask = i is not None and i.dtype in (torch.bool, torch.uint8)
+        found += [TensorMeta((number,), (1,), torch.int64, -1)] * len(i.shape) if i is not None and is_mask else [i]
+    return found
+
+
+def _selected_of(values: TensorMeta, x: TensorMeta, indices: Sequence[TensorMeta | None]) -> int:
+    """How many elements of `x` the masks select, if `values` has a value for each of them."""
+    indexed = sum(len(i.shape) for i in _masks(indices))
+    kept = [*x.shape[indices.index(None) :]] if None in indices else list(x.shape[indexed:])
+    return values.numel // max(1, prod(kept)) if len(indices) == 1 else 0
 
 
 def index(op: Op, gpu: Gpu) -> HiddenMemory:
     """native/TensorAdvancedIndexing.cpp `AdvancedIndex`: several indices must agree in their strides."""
     given = [i for i in op.args[1] if isinstance(i, TensorMeta)]
-    masks = [i for i in given if i.dtype in (torch.bool, torch.uint8)]
-    if masks:
-        return _masked(op.args[0], masks, gpu)
+    if masks := _masks(given):
+        adjacent = op.args[1].index(given[0])
+        number = op.outputs[0].shape[adjacent] if op.outputs else 0
+        return HiddenMemory(_found_by(masks, number, gpu), unknown=f"a mask: {VALUES}")
     if len(given) < 2:
         return NOTHING
     shape = torch.broadcast_shapes(*(i.shape for i in given))
@@ -277,13 +315,13 @@ def _expanded(t: TensorMeta, shape: Sequence[int]) -> TensorMeta:
 
 
 def nonzero(op: Op, gpu: Gpu) -> HiddenMemory:
-    x = op.args[0]
-    return HiddenMemory(nonzero_steps(x.numel, gpu), unknown=VALUES) if x.numel else NOTHING
-
-
-def nonzero_steps(n: int, gpu: Gpu) -> tuple[int, ...]:
     """Nonzero.cu `nonzero_cuda_out_impl`: counts, then selects."""
-    return (4, *passing(cub.reduce(n, gpu)), *passing(cub.select(n, gpu)), -4) if n else ()
+    x = op.args[0]
+    return HiddenMemory((*copies(x), *_count_and_select(x.numel, gpu, (Output(0),))), unknown=VALUES)
+
+
+def _count_and_select(n: int, gpu: Gpu, result: tuple[MemoryStep, ...]) -> tuple[MemoryStep, ...]:
+    return (4, *passing(cub.reduce(n, gpu)), *result, *passing(cub.select(n, gpu)), -4) if n else ()
 
 
 def segment_reduce(op: Op, gpu: Gpu) -> HiddenMemory:
@@ -300,23 +338,40 @@ def segment_reduce(op: Op, gpu: Gpu) -> HiddenMemory:
 
 def masked_scatter(op: Op, gpu: Gpu) -> HiddenMemory:
     """IndexKernel.cpp `masked_scatter__cuda`: where each source goes, by a prefix sum of the mask in int64."""
-    n = op.args[0].numel
-    return HiddenMemory(after=passing(n * 8, cub.scan(n, torch.int64))) if n else NOTHING
+    x, mask = op.args[:2]
+    n, shape = x.numel, torch.broadcast_shapes(x.shape, mask.shape)
+    copied = copies(_expanded(mask, shape))
+    return HiddenMemory(after=passing(n * 8, *copied, cub.scan(n, torch.int64))) if n else NOTHING
 
 
 def masked_select(op: Op, gpu: Gpu) -> HiddenMemory:
-    n = max(t.numel for t in op.args[:2])
-    return HiddenMemory(nonzero_steps(n, gpu), unknown=VALUES) if n else NOTHING
+    """IndexKernel.cpp `masked_select_out_cuda_impl`: indexes with the mask, in the shape that both are broadcast to."""
+    x, mask = op.args[:2]
+    shape = torch.broadcast_shapes(x.shape, mask.shape)
+    number = op.outputs[0].numel if op.outputs else 0
+    return HiddenMemory(_found_by([_expanded(mask, shape)], number, gpu), unknown=VALUES)
 
 
 def unique(op: Op, gpu: Gpu) -> HiddenMemory:
-    """UniqueCub.cu: a sorted copy, and the unique ones, of which there may be as many."""
-    x = op.args[0]
+    """UniqueCub.cu `UniqueCub`: sorted, with the places if the inverse is wanted, and then the unique ones."""
+    x, inverse, counts = op.args[0], *(_flag(op, i, name) for i, name in ((2, "return_inverse"), (3, "return_counts")))
     n, key = x.numel, x.dtype.itemsize
-    wants = any(bool(argument) for argument in (*op.args[2:], op.kwargs.get("return_inverse", False)))
-    value = 8 if wants else 0
-    held = (x.nbytes, *((n * 8, n * 8) if wants else ()), *passing(cub.radix_sort(n, key, value, gpu)), x.nbytes, 8)
-    return HiddenMemory(held, unknown=VALUES) if n else NOTHING
+    if not n:
+        return NOTHING
+    if x.dtype is torch.bool:
+        return HiddenMemory(copies(x), unknown=VALUES)
+    steps: tuple[MemoryStep, ...] = (*copies(x), n * key)
+    if inverse:
+        steps += (n * 8, n * 8, *passing(cub.radix_sort(n, key, 8, gpu)), -n * 8)
+        steps += (Output(1), *passing(n * 8, cub.scan(n, torch.int64)))
+    else:
+        steps += passing(cub.radix_sort(n, key, 0, gpu))
+    steps += (Output(0), 8, *((Output(2),) if counts else ()))
+    return HiddenMemory((*steps, *passing(cub.select(n, gpu))), unknown=VALUES)
+
+
+def _flag(op: Op, place: int, name: str) -> bool:
+    return bool(op.args[place] if len(op.args) > place else op.kwargs.get(name, False))
 
 
 def is_in(op: Op, gpu: Gpu) -> HiddenMemory:

@@ -351,6 +351,13 @@ def _in_room_of_input(op: Any) -> Kernel:
     return kernel
 
 
+def _unique(gpu: Gpu, x: Tensor, *args: Any, **kw: Any) -> tuple:
+    """UniqueCub.cu `compute_unique`: the results are made with the size of the input, and keep that room."""
+    out, inverse, counts = aten._unique2(x, *args, **kw)
+    room, numbers = x.new_empty(x.numel()), counts.new_empty(x.numel() if counts.numel() else 0)
+    return room[: out.numel()].copy_(out), inverse, numbers[: counts.numel()].copy_(counts)
+
+
 # --- shuffles: ChanelShuffle.cpp, PixelShuffle.cpp are views and one copy, which is contiguous ------------------------
 
 
@@ -369,6 +376,7 @@ SHUFFLES = (aten.pixel_shuffle, aten.pixel_unshuffle, aten.channel_shuffle, aten
 KERNELS: dict[Any, Kernel] = {
     **{op.default: _shuffled(op.default) for op in SHUFFLES},
     aten._pack_padded_sequence.default: _packed,
+    aten._unique2.default: _unique,
     aten.im2col.default: _in_room_of_input(aten.im2col.default),
     aten.col2im.default: _in_room_of_input(aten.col2im.default),
     aten.convolution.default: _convolution,

@@ -8,6 +8,7 @@ autograd, so every spelling in Python and every call from C++ passes through it.
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -24,10 +25,14 @@ from ...torch_internals import (
     kernel_at,
     keys_after,
     op_names,
+    sparse_indices,
+    sparse_values,
     suggest_memory_format,
+    without_dispatch_modes,
 )
 from ...tracing.allocation_recorder import note_unknown
 from ..gpus import Gpu
+from ..hidden_memory import cub
 from ..hidden_memory.allocations import HALVES
 from .attention_choice import AttentionCall, attention
 from .autocast import FLOAT_APPENDED, LISTED, Casts, recast
@@ -352,7 +357,96 @@ def _masked_fill(gpu: Gpu, plain: Path, x: Tensor, mask: Tensor, value: Tensor) 
     return _FilledWithTensor.apply(x, plain, mask, value)
 
 
+def _masked_scatter_backward(gpu: Gpu, plain: Path, dy: Tensor, mask: Tensor, sizes: list[int]) -> Tensor:
+    """native/TensorAdvancedIndexing.cpp: what the mask selects, and zeros for the elements that were not used."""
+    if torch.is_grad_enabled():
+        return plain(dy, mask, sizes)
+    if isinstance(dy, FakeTensor):
+        note_unknown("masked_scatter_backward", "selects gradients by a mask, whose values a fake tensor does not have")
+        return plain(dy, mask, sizes)
+    selected = dy.masked_select(mask)
+    missing = math.prod(sizes) - selected.numel()
+    if missing > 0:
+        selected = torch.cat([selected, dy.new_zeros(missing)])
+    return selected.view(sizes)
+
+
+def _cumprod_backward(gpu: Gpu, plain: Path, dy: Tensor, x: Tensor, dim: int, result: Tensor) -> Tensor:
+    """native/ReduceOps.cpp `cumprod_backward`. While it is traced, torch takes a longer formula.
+
+    Names live as long as the temporaries of the C++. Fake tensors are taken to be without zeros.
+    """
+    if x.numel() <= 1 or x.shape[dim] == 1:
+        return dy
+    weighted = result.conj() * dy
+    zero = x == 0
+    if isinstance(x, FakeTensor) or not zero.any():
+        return _reversed_cumsum(weighted, dim).div(x.conj())
+    if torch.is_grad_enabled():
+        return plain(dy, x, dim, result)
+    dx = dy.new_zeros(x.shape)
+    zeros = zero.cumsum(dim)
+    mask = zeros == 0  # before the first zero
+    others = ~mask
+    kept = weighted.masked_fill(others, 0.0)
+    back = _reversed_cumsum(kept, dim).div_(x.conj())
+    del others, kept
+    dx = torch.where(mask, back, dx)
+    mask = zeros == 1  # from the first zero to the second
+    first_index = mask.max(dim, keepdim=True).indices
+    first = torch.zeros_like(mask).scatter_(dim, first_index, 1).logical_and_(mask)
+    others = ~first
+    mask &= others
+    del others
+    others = ~mask
+    filled = x.conj().masked_fill(others, 1.0)
+    products = filled.cumprod(dim)
+    del others, filled
+    not_one = zeros != 1
+    of_mask = dy.masked_fill(not_one, 0.0)
+    del not_one
+    place = (first_index - 1).relu_()
+    at_first = result.conj().gather(dim, place)
+    at_first.masked_fill_(first_index == 0, 1.0)
+    del place
+    sums = products.mul_(of_mask).sum(dim, keepdim=True).mul_(at_first)
+    del of_mask
+    return torch.where(first, sums, dx)
+
+
+def _reversed_cumsum(x: Tensor, dim: int) -> Tensor:
+    flipped = x.flip(dim)
+    added = flipped.cumsum(dim)
+    return added.flip(dim)
+
+
+def _coalesce(gpu: Gpu, plain: Path, x: Tensor) -> Tensor:
+    """sparse/cuda/SparseCUDATensor.cu `_coalesce_sparse_cuda`: sorts indices and their places, and adds equal ones."""
+    indices, values = sparse_indices(x), sparse_values(x)
+    n, dims = values.shape[0], indices.shape[0]
+    if n < 2 or isinstance(values, FakeTensor) or (torch.is_grad_enabled() and x.requires_grad):
+        return plain(x)
+    with without_dispatch_modes():
+        done = plain(x)
+        kept, sums = done.indices(), done.values()
+    count = sums.shape[0]
+    flat = indices.clone() if dims == 1 else indices.new_empty(1, n)
+    places, firsts = indices.new_empty(n), indices.new_empty(n)  # noqa: F841  alive until done
+    for nbytes in (cub.merge_sort(n, 8, 8), cub.scan_by_key(n)):
+        storage = torch.empty(nbytes, dtype=torch.uint8)
+        del storage
+    added = values.new_empty(count, *values.shape[1:])
+    found = flat[:, :count] if dims == 1 else indices.new_empty(dims, count)
+    with without_dispatch_modes():
+        added.copy_(sums)
+        found.copy_(kept)
+    return torch.sparse_coo_tensor(found, added, x.shape, is_coalesced=True, check_invariants=False)
+
+
 PATHS: dict[str, Path] = {
+    "_coalesce": _coalesce,
+    "masked_scatter_backward": _masked_scatter_backward,
+    "cumprod_backward": _cumprod_backward,
     "renorm": _renorm,
     "masked_fill.Tensor": _masked_fill,
     "prod": _prod,
