@@ -39,6 +39,19 @@ def in_optimizer_step() -> bool:
     return any(frame.f_globals.get("__name__") == "torch.optim.optimizer" for frame in frames_above())
 
 
+def engine_is_nearer() -> bool:
+    """Whether an optimizer's step has called the engine, in a closure. Where a hook takes the step it is not so."""
+    for frame in frames_above():
+        if frame.f_code.co_name == ENGINE or frame.f_globals.get("__name__") == "torch.optim.optimizer":
+            return frame.f_code.co_name == ENGINE
+    return False
+
+
 def caller_module() -> str:
     frame = caller()
     return "" if frame is None else frame.f_globals.get("__name__", "")
+
+
+def caller_name() -> str:
+    frame = caller()
+    return "" if frame is None else frame.f_code.co_name

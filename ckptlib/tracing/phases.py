@@ -12,7 +12,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ..torch_internals import current_graph_task, current_node, next_sequence_number
-from .call_stack import called_by_engine, in_optimizer_step
+from .call_stack import called_by_engine, engine_is_nearer, in_optimizer_step
 from .node_numbers import number_of
 
 
@@ -49,9 +49,9 @@ class Scope:
     def phase(self) -> str:
         if self._optimizers and not in_optimizer_step():
             self._optimizers = 0  # a step that raised does not say that it has ended
-        if self._optimizers and not self._stack:  # also inside backward, if a hook takes the step
-            return "optimizer"
         task = current_graph_task()
+        if self._optimizers and not self._stack and (task == -1 or not engine_is_nearer()):
+            return "optimizer"  # also inside backward, if a hook takes the step
         if task != -1:
             return "recompute" if self._recomputing(task) else "backward"
         return "forward"

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ...torch_internals import storage_address, unset_fake_temporarily, without_dispatch_modes
-from ...tracing.call_stack import caller, caller_module
+from ...tracing.call_stack import caller, caller_module, caller_name
 from ...tracing.storages import tensors_in
 
 _MADE_OF_NUMBERS = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
@@ -24,7 +24,7 @@ _ZEROS = torch.ops.aten.zeros.default
 # `torch.zeros(())` without a device, unless they are capturable. Elsewhere in torch.optim, zeros are made on the
 # parameter's device.
 _ZEROS_ON_HOST = ("torch.optim.adadelta", "torch.optim.rmsprop", "torch.optim.rprop")
-_ON_DEVICE = "torch.optim.asgd"  # names the parameter's device
+_ON_DEVICE = "torch.optim.asgd"  # names the parameter's device, but not in its loop over the parameters
 _ON_DEVICE_IF_NAMED = "torch.optim.swa_utils"  # AveragedModel's counter is on the device that it was given, if any
 COPY = torch.ops.aten._to_copy.default
 _READ = torch.ops.aten._local_scalar_dense.default
@@ -92,7 +92,7 @@ def runs_on_host(func: Any, args: tuple, kwargs: dict) -> bool:
         return True
     if func in _MADE_OF_NUMBERS and (module := caller_module()).startswith("torch.optim"):
         named = module == _ON_DEVICE_IF_NAMED and _local_of_caller("device") is not None
-        return module != _ON_DEVICE and not named
+        return not named and (module != _ON_DEVICE or caller_name() == "_single_tensor_asgd")
     if func is _ZEROS and not args[0] and caller_module() in _ZEROS_ON_HOST:
         return not (_local_of_caller("group") or {}).get("capturable")
     return bool(_host) and _all_host((args, kwargs))
