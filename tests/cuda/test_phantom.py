@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint_sequential
 
 import ckptlib as ck
+from ckptlib.book import doctor
 from ckptlib.cuda.gpus import MEMORY, at_release, preset
 from ckptlib.cuda.phantom import build, launch
 from ckptlib.models.mlp import CHECKPOINTS, mlp_step
@@ -58,6 +59,15 @@ def test_the_cpu_build_is_told_in_one_line():
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert "runs PyTorch's CUDA build" in done.stderr and "sim:cuda" in done.stderr and not done.stdout
+
+
+def test_the_doctor_says_whether_there_is_one_and_what_is_missing(monkeypatch):
+    """Nobody needs one, so it is never a fault."""
+    found = doctor.phantom()
+    assert found.ok and ("ckptlib phantom" if torch.version.cuda else "PyTorch's CUDA build") in found.says
+    monkeypatch.setattr(sys, "platform", "darwin")
+    missing = doctor.phantom()
+    assert missing.ok and not missing.needed_for and "none is needed" in missing.says and "darwin" in missing.says
 
 
 def test_no_compiler_is_told(monkeypatch, tmp_path):
