@@ -1,6 +1,6 @@
 """How well does the simulation do? `python tests/cuda/zoo/compare.py` prints a table, and one line for each difference.
 
-    compare.py [--gpu a100] [--fake] [NAME ...]   only entries whose names contain one of these
+    compare.py [--gpu a100] [--fake] [NAME ...]   only this GPU, only entries whose names contain one of these
     compare.py --changes NAME                     for one entry, the allocations side by side, in order
 
 The allocations of the phantom need torch's CUDA build (.venv-cuda). The C++ functions that made them are shown.
@@ -12,9 +12,23 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
-from zoo import FOLDER, GPUS, VERDICTS, Counted, describe, entries, is_op, on_phantom, simulated, truth, verdict
+from zoo import (
+    DIFFERENT,
+    FOLDER,
+    GPUS,
+    VERDICTS,
+    Counted,
+    compared,
+    describe,
+    entries,
+    is_op,
+    on_phantom,
+    truth,
+    verdict,
+)
 
 KNOWN = FOLDER / "known_differences.json"
 Rows = dict[str, tuple[str, str]]  # name -> (verdict, the first difference in a sentence)
@@ -24,15 +38,15 @@ def known_differences() -> dict[str, dict[str, str]]:
     return json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
 
 
-def compare(gpu: str, names: list[str], fake: bool = False) -> tuple[Rows, Counter[str]]:
-    """Simulate these entries and hold them against the truth. Also: how many have the same number of allocations."""
-    recorded, everything = truth(gpu), entries()
-    rows, counts = {}, Counter()
+def compare(names: Iterable[str], gpus: Sequence[str] = GPUS, fake: bool = False) -> dict[str, Rows]:
+    """Simulate these entries and hold them against the truth, by GPU."""
+    recorded, everything = {gpu: truth(gpu) for gpu in gpus}, entries()
+    rows: dict[str, Rows] = {gpu: {} for gpu in gpus}
     for name in names:
-        sim = simulated(everything[name], gpu, fake)
-        rows[name] = (verdict(recorded[name], sim), describe(recorded[name], sim))
-        counts["same"] += sim.allocations == recorded[name].allocations
-    return rows, counts
+        true = {gpu: recorded[gpu][name] for gpu in gpus if name in recorded[gpu]}
+        for gpu, (word, sim) in compared(everything[name], true, fake).items():
+            rows[gpu][name] = (word, describe(true[gpu], sim))
+    return rows
 
 
 def table(gpu: str, rows: Rows) -> str:
@@ -60,8 +74,8 @@ def side_by_side(true: Counted, sim: Counted) -> str:
 
 
 def show(name: str, gpu: str, fake: bool) -> None:
-    sim = simulated(entries()[name], gpu, fake)
     true = on_phantom(gpu, [name], history=True)[name]
+    _, sim = compared(entries()[name], {gpu: true}, fake)[gpu]
     print(f"{name} on {gpu}: {verdict(true, sim)}. {describe(true, sim)}.")
     for kind, counted in (("phantom", true), ("simulation", sim)):
         for word, why in counted.unknowns.items():
@@ -76,44 +90,47 @@ def show(name: str, gpu: str, fake: bool) -> None:
     print(f"{'allocations':14} {true.allocations:15,} {'':15} {sim.allocations:15,}")
 
 
-def update(gpu: str, rows: Rows) -> None:
+def update(rows: dict[str, Rows]) -> None:
     """Forget the listed differences that are gone, and list the new ones. A reason that stands there stays."""
     known = known_differences()
-    listed = known.setdefault(gpu, {})
-    for name, (word, why) in rows.items():
-        if word in ("wrong", "within 1 %"):
-            listed.setdefault(name, why + ".")
-        else:
-            listed.pop(name, None)
+    for gpu, of_gpu in rows.items():
+        listed = known.setdefault(gpu, {})
+        for name, (word, why) in of_gpu.items():
+            if word in DIFFERENT:
+                listed.setdefault(name, why + ".")
+            else:
+                listed.pop(name, None)
     KNOWN.write_text(json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpu", choices=GPUS, default="a100")
+    parser.add_argument("--gpu", choices=GPUS, action="append", help="only this one; may be repeated")
     parser.add_argument("--fake", action="store_true", help="simulate on fake tensors")
     parser.add_argument("--changes", action="store_true", help="the allocations of one entry, side by side")
     parser.add_argument("--update", action="store_true", help="write known_differences.json")
     parser.add_argument("--all", action="store_true", help="one line also for what is exact")
     parser.add_argument("names", nargs="*", help="only entries whose name contains one of these")
     args = parser.parse_args()
-    names = [name for name in truth(args.gpu) if not args.names or any(part in name for part in args.names)]
+    gpus = args.gpu or GPUS
+    known = entries() if args.changes else truth("a100")
+    names = [name for name in known if not args.names or any(part in name for part in args.names)]
     names = [name for name in names if name in args.names] or names  # whole names mean these alone
     if args.changes:
         for name in names:
-            show(name, args.gpu, args.fake)
+            show(name, gpus[0], args.fake)
         return
     begun = time.process_time()
-    rows, counts = compare(args.gpu, names, args.fake)
-    for name, (word, why) in rows.items():
-        if word != "exact" or args.all:
-            print(f"{word:12} {name}: {why}.")
-    print(table(args.gpu, rows))
-    print(
-        f"{counts['same']} of {len(rows)} have the same number of allocations; {time.process_time() - begun:.0f} CPU s"
-    )
+    rows = compare(names, gpus, args.fake)
+    for gpu, of_gpu in rows.items():
+        for name, (word, why) in of_gpu.items():
+            if word != "exact" or args.all:
+                print(f"{word:12} {gpu}: {name}: {why}.")
+    for gpu, of_gpu in rows.items():
+        print(table(gpu, of_gpu))
+    print(f"{time.process_time() - begun:.0f} CPU s")
     if args.update:
-        update(args.gpu, rows)
+        update(rows)
 
 
 if __name__ == "__main__":

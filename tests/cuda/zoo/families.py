@@ -152,7 +152,12 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any], str]] = {
                "block_sizes": [1, 1], "num_decoder_layers": 1}, "causal"),
     "esm": ("EsmForMaskedLM", "EsmConfig", BASE | {"mask_token_id": 3, "position_embedding_type": "rotary"}, "causal"),
     "longt5": ("LongT5ForConditionalGeneration", "LongT5Config", T5 | {"local_radius": 8}, "causal"),
-    "m2m 100": ("M2M100ForConditionalGeneration", "M2M100Config", D_MODEL, "causal"),
+    "m2m 100": (
+        "M2M100ForConditionalGeneration",
+        "M2M100Config",
+        D_MODEL | {"encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0},
+        "causal",
+    ),
     "prophetnet": ("ProphetNetForConditionalGeneration", "ProphetNetConfig", TOKENS | {"hidden_size": 64,
         "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "num_encoder_layers": 2, "num_decoder_layers": 2,
         "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4, "ngram": 2, "num_buckets": 8,
