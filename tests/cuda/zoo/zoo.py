@@ -7,6 +7,7 @@ those of `ops.MARKS`, a program's those of `programs.MARKS`.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import pickle
@@ -114,13 +115,23 @@ def _traced(entry: Entry, gpus: Sequence[str], fake: bool, zeros: bool) -> dict[
         return lambda: started.append(step(ck.mark))
 
     values = phantom_values() if zeros else nullcontext()
-    with warnings.catch_warnings(), values, choosing(cards) as same:
+    with warnings.catch_warnings(), without_garbage_collection(), values, choosing(cards) as same:
         warnings.simplefilter("ignore")
         try:
             found = ck.measure(build, "sim:cuda", builds=True, fake=fake, gpu=cards[gpus[0]])
         except Exception as error:
             return {gpu: Counted(error=_line(error)) for gpu in same}
     return {gpu: _counted(found, cards[gpu]) for gpu in same}
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """A collection would free tensors in reference cycles at a moment that depends on what ran before."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _counted(found: ck.Measurement, gpu: Gpu) -> Counted:
