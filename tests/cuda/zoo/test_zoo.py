@@ -33,7 +33,7 @@ def test_no_difference_is_excused():
     assert true.unknowns and compared(entry, {"a100": true})["a100"][0] == "exact"
     off_by_one = replace(true, reserved=true.reserved + 512)
     word, sim = compared(entry, {"a100": off_by_one})["a100"]
-    assert sim.unknowns and word == "within 1 %"
+    assert sim.unknowns and word in DIFFERENT
 
 
 def test_a_shared_trace_counts_what_a_trace_of_each_gpu_does():
