@@ -147,7 +147,7 @@ def plan(
             return _of_chains(whole, budget, own)  # nothing needs to run again
         if outside >= OUTSIDE or plain - whole.least.peak <= LITTLE * plain:
             return _better(whole, budget, own)
-    return _of_chains(whole, budget, own)
+        return _of_chains(whole, budget, own)
 
 
 def _of_chains(whole: WholeStep, budget: float, own: nn.Module | None) -> Plan:
