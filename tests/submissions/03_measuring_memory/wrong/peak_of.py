@@ -73,7 +73,7 @@ def peak_of(events):
 
 
 # %% as you found it
-# breaks: no setting of torch is different
+# breaks: torch's settings are the same as before
 def peak_of(events):
     torch.set_default_dtype(torch.float64)
     live = torch.tensor([float(n) for _, n in events]).cumsum(0)

@@ -154,7 +154,7 @@ def unpack_bf16(p):
 
 
 # %% as many bytes wait as without hooks
-# breaks: 2 bytes per element are kept
+# breaks: is kept in 2 bytes per element
 def pack_bf16(t):
     b = t if t._base is None else t._base
     if isinstance(b, nn.Parameter) or not t.is_floating_point():
@@ -205,7 +205,7 @@ def unpack_bf16(packed):
 
 
 # %% other dtypes: Complex tensors went through bfloat16
-# breaks: and comes back unchanged
+# breaks: unpacking returns it unchanged
 def pack_bf16(t):
     integers = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
     if isinstance(t if t._base is None else t._base, nn.Parameter) or t.dtype in integers:

@@ -30,7 +30,7 @@ def count_calls(model, step):
 
 
 # %% All calls were taken for forward ones
-# breaks: counts those that begin while one is
+# breaks: counts the calls that begin during a backward pass
 def count_calls(model, step):
     count = Counter()
     for name, module in model.named_modules():
@@ -176,7 +176,7 @@ def count_calls(model, step):
 
 
 # %% The error of step was swallowed
-# breaks: An error that is not yours is passed on
+# breaks: An error that your code did not cause is passed on
 def count_calls(model, step):
     counts, handles = {name: [0, 0] for name, _ in model.named_modules()}, []
     for name, module in model.named_modules():

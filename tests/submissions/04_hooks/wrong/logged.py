@@ -30,7 +30,7 @@ def logged(model):
 
 
 # %% Hooks that others had put on the model are gone
-# breaks: including those that others put there
+# breaks: including hooks that other code registered
 @contextmanager
 def logged(model):
     log = []
@@ -117,7 +117,7 @@ def logged(model):
 
 
 # %% something else than a RuntimeError
-# breaks: by any error
+# breaks: with any error
 @contextmanager
 def logged(model):
     log, handles = [], []

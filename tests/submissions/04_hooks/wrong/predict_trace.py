@@ -66,7 +66,7 @@ def predict_trace(layers, inside, kind):
 
 
 # %% `layers` counts all layers of the chain
-# breaks: those in the segment included
+# breaks: including those in the segment
 def predict_trace(layers, inside, kind):
     layers += inside
     if kind == "none":

@@ -55,7 +55,7 @@ def spill(folder):
 
 
 # %% Nothing is written to the folder
-# breaks: wait in files in `folder`
+# breaks: are stored in files in `folder`
 @contextmanager
 def spill(folder):
     with torch.autograd.graph.save_on_cpu():
@@ -81,7 +81,7 @@ def spill(folder):
 
 
 # %% in memory, too
-# breaks: They do not wait in memory
+# breaks: They do not remain in memory
 @contextmanager
 def spill(folder):
     files = {}

@@ -375,7 +375,7 @@ def stored_by(model, x):
 
 
 # %% Only modules without submodules have hooks
-# breaks: has bytes of its own
+# breaks: the bytes saved there count for this module
 def stored_by(model, x):
     running, seen, nbytes, handles = [], set(), Counter(), []
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -545,7 +545,7 @@ def stored_by(model, x):
 
 
 # %% The bytes of a view were counted
-# breaks: A storage counts whole
+# breaks: All bytes of a storage count
 def stored_by(model, x):
     running, seen, nbytes, handles = [], set(), Counter(), []
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}

@@ -245,7 +245,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% fn takes keywords only
-# breaks: `fn` takes keywords only
+# breaks: `fn` accepts only keyword arguments
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -425,7 +425,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% One copy was made for a tensor that is given under two names
-# breaks: The same tensor may come under two names
+# breaks: The same tensor may be passed under two names
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):
@@ -449,7 +449,7 @@ class Arguments(torch.autograd.Function):
 
 
 # %% number drawn after the step
-# breaks: random generators go on as they would after a plain run
+# breaks: random generators continue as they would after a plain run
 class Arguments(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, names, *values):

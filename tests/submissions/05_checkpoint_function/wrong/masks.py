@@ -93,7 +93,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% Seeding makes both runs equal
-# breaks: Your Function seeds nothing
+# breaks: Your Function does not seed any generator
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):
@@ -188,7 +188,7 @@ class Masks(torch.autograd.Function):
 
 
 # %% The seed leads to the beginning
-# breaks: its seed does not tell where it is now
+# breaks: its seed does not determine its current state
 class Masks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, generator):

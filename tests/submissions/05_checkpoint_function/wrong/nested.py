@@ -10,7 +10,7 @@ def predict_runs(n):
 
 
 # %% inside each half, do the same again
-# breaks: Inside each half, the same is done again
+# breaks: Each half is divided and checkpointed in the same way
 def nested(checkpoint, blocks, x):
     half = len(blocks) // 2
     x = checkpoint(nn.Sequential(*blocks[:half]), x)
@@ -119,7 +119,7 @@ def predict_runs(n):
 
 
 # %% One checkpoint holds both halves
-# breaks: Each half is a checkpoint of its own
+# breaks: Each half is a separate checkpoint
 def nested(checkpoint, blocks, x):
     if len(blocks) == 1:
         return blocks[0](x)
@@ -132,7 +132,7 @@ def predict_runs(n):
 
 
 # %% another checkpoint than the one
-# breaks: Use this one and no other
+# breaks: Use only this checkpoint
 from torch.utils import checkpoint as cp
 
 

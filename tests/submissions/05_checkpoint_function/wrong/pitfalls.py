@@ -1,5 +1,5 @@
 # %% Nothing is trained
-# breaks: its weights get their gradients although `x` requires none
+# breaks: its weights get their gradients although `x` does not require one
 def fixed_a(model, x):
     return snippet_a(model, x)
 
@@ -48,7 +48,7 @@ fixed_d = snippet_d
 
 
 # %% counted after it was used
-# breaks: up by one before it uses the number
+# breaks: by one before it uses the number
 def fixed_d(model, x):
     y = checkpoint(model.scaled, x, model.steps, use_reentrant=False)
     model.steps += 1
@@ -70,7 +70,7 @@ found = {"a": 1, "b": 3, "c": 4, "d": 3}
 
 
 # %% The number is read when backward comes
-# breaks: if a second call comes before the first one's backward pass
+# breaks: if a second call comes before the backward pass of the first call
 def fixed_d(model, x):
     model.steps += 1
     return checkpoint(lambda x: model.scaled(x, model.steps), x, use_reentrant=False)

@@ -54,7 +54,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% is added once more
-# breaks: adds nothing to any `.grad` itself
+# breaks: does not add to any `.grad`
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -73,7 +73,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% x requires no gradient here: it is data
-# breaks: or be data that requires none
+# breaks: or it may be data that does not require one
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -331,7 +331,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% More is kept than was given to apply
-# breaks: It keeps no other tensor, such as the output
+# breaks: It keeps no other tensors
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
@@ -349,7 +349,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% the next call of apply overwrites it
-# breaks: Each call of `apply` has a `ctx` of its own
+# breaks: Each call of `apply` has its own `ctx`
 class Weights(torch.autograd.Function):
     fn = None
 
@@ -369,7 +369,7 @@ class Weights(torch.autograd.Function):
 
 
 # %% a function without weights: error: IndexError: tuple index out of range
-# breaks: There may be none
+# breaks: There may be no weights
 class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *weights):
