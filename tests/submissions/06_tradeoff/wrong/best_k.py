@@ -105,7 +105,7 @@ def best_k(n, checkpoint, stage):
 
 
 # %% k = 1 was never tried
-# breaks: the ends included
+# breaks: including 1 and n
 def best_k(n, checkpoint, stage):
     peaks = {k: k * checkpoint + -(-n // k) * stage for k in range(2, n + 1)}
     k = min(peaks, key=peaks.get)

@@ -3,7 +3,7 @@ chen = broken
 
 
 # %% Spread the rest
-# breaks: The lengths of the chunks differ by one at most
+# breaks: The lengths of the chunks differ by at most one
 def chen(n, k):
     edges = [i * (n // k) for i in range(k)] + [n]
     actions = []

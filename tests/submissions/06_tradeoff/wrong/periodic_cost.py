@@ -1,5 +1,5 @@
 # %% Its stages run once
-# breaks: Its stages are not run a first time for nothing
+# breaks: Its stages do not run before that
 def periodic_cost(n, k, save_chunk):
     m = n // k
     if save_chunk:
@@ -114,7 +114,7 @@ def periodic_cost(n, k, save_chunk):
 
 
 # %% First runs count, too
-# breaks: first runs included
+# breaks: including first runs
 def periodic_cost(n, k, save_chunk):
     m = n // k
     if save_chunk:

@@ -171,7 +171,7 @@ def count_runs(schedule, layers, x):
 
 
 # %% has changed its argument `layers`
-# breaks: no hook of yours stays on a layer
+# breaks: it leaves no hook on a layer
 def count_runs(schedule, layers, x):
     runs = [0] * len(layers)
 

@@ -1,5 +1,5 @@
 # %% The peak is the one before it was rewritten
-# breaks: after this stage was rewritten
+# breaks: after this stage has been rewritten
 def breaker(x, xbar):
     n = len(xbar)
 
@@ -171,7 +171,7 @@ def breaker(x, xbar):
 
 
 # %% one large layer, two large layers: In the peak, gradients were counted
-# breaks: gradients and temporary tensors are free
+# breaks: gradients and temporary tensors do not count
 def breaker(x, xbar):
     n = len(xbar)
 

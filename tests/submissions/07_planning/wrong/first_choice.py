@@ -67,7 +67,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% not enough: expected inf
-# breaks: or `inf` if no way fits
+# breaks: or `inf` if every way needs more
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 1, t + 1)]
@@ -155,7 +155,7 @@ def first_choice(best, s, t, m, f, b, x, xbar):
 
 
 # %% A checkpoint at s + 1 was not tried
-# breaks: which is any of s + 1 to t
+# breaks: which is any stage from s + 1 to t
 def first_choice(best, s, t, m, f, b, x, xbar):
     ways = [f[s] + best(s + 1, t, m - xbar[s]) + b[s]]
     ways += [sum(f[s:u]) + best(u, t, m - x[u]) + best(s, u - 1, m) for u in range(s + 2, t + 1)]

@@ -133,7 +133,7 @@ def plan_model(stages, x, budget):
 
 
 # %% the smallest budget: raised
-# breaks: may be the smallest into which any schedule fits
+# breaks: may be the smallest budget for which there is a schedule
 def plan_model(stages, x, budget):
     sizes = [(s[0].in_features, s[0].out_features, s[-1].out_features) for s in stages]
     times = [2 * len(x) * (d * h + h * k) for d, h, k in sizes]

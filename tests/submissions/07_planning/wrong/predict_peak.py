@@ -157,7 +157,7 @@ def predict_peak(x, xbar, starts):
 
 
 # %% The segments were taken to be equally long
-# breaks: The segments need not be equally long
+# breaks: The segments need not have the same length
 def predict_peak(x, xbar, starts):
     n, k = len(xbar), len(starts)
     length = n // k
