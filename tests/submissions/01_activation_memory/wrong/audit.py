@@ -149,7 +149,7 @@ def audit(layers, width, heads, ffn, vocabulary, tokens):
 
 
 # %% parameters: This is their size in bytes
-# breaks: how many parameters there are
+# breaks: is the number of parameters
 def audit(layers, width, heads, ffn, vocabulary, tokens):
     n = 4 * (layers * (4 * width**2 + 3 * width * ffn + 2 * width) + 2 * vocabulary * width + width)
     return {

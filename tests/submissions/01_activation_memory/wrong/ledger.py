@@ -143,7 +143,7 @@ def ledger(model, optimizer):
 
 
 # %% optimizer: Four bytes were taken for each number
-# breaks: and so has the optimizer's state
+# breaks: and so does the optimizer's state
 def ledger(model, optimizer):
     trained = [p for p in model.parameters() if p.requires_grad]
     return {

@@ -15,7 +15,7 @@ def saved_nbytes(fn, parameters):
 
 
 # %% Compare storages, not types
-# breaks: also where a view of it is saved
+# breaks: even if only a view of it is saved
 def saved_nbytes(fn, parameters):
     sizes = {}
 
@@ -30,7 +30,7 @@ def saved_nbytes(fn, parameters):
 
 
 # %% A view keeps the whole storage alive
-# breaks: A storage counts whole
+# breaks: All bytes of a storage count
 def saved_nbytes(fn, parameters):
     seen = {p.untyped_storage().data_ptr() for p in parameters}
     total = 0

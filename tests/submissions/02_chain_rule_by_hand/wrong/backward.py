@@ -71,7 +71,7 @@ def backward(tape, output, dy):
 
 
 # %% `pop` takes them out
-# breaks: also of values on the way
+# breaks: including intermediate values
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -83,7 +83,7 @@ def backward(tape, output, dy):
 
 
 # %% an op that the output does not use: The loop stopped
-# breaks: what comes before it on the tape still counts
+# breaks: the ops before it on the tape are still processed
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):
@@ -201,7 +201,7 @@ def backward(tape, output, dy):
 
 
 # %% has changed its argument `tape`
-# breaks: and no list
+# breaks: does not change any list
 def backward(tape, output, dy):
     grads = {output: dy}
     while tape:
@@ -224,7 +224,7 @@ def backward(tape, output, dy):
 
 
 # %% additions: 
-# breaks: holds afterwards what it held before
+# breaks: is not changed
 def backward(tape, output, dy):
     grads = {output: dy}
     for out, inputs, vjp in reversed(tape):

@@ -78,7 +78,7 @@ def chain_grads(fs, dfs, x):
 
 
 # %% No function was called
-# breaks: Each takes a tensor and returns one of the same shape
+# breaks: returns a tensor of the same shape
 def chain_grads(fs, dfs, x):
     grads = [df(x) for df in dfs]
 
@@ -174,7 +174,7 @@ def chain_grads(fs, dfs, x):
 
 
 # %% has changed its argument `dfs`
-# breaks: and no list
+# breaks: does not change any list
 def chain_grads(fs, dfs, x):
     inputs = []
     for f in fs:

@@ -148,6 +148,6 @@ def hvp(loss, x, v):
 
 
 # %% units: 
-# breaks: Weights and tensors of one number do not count
+# breaks: Weights and tensors with a single number do not count
 def predict_units(activation, layers):
     return 1 + ({"relu": 2, "gelu": 4, "tanh": 3, "sigmoid": 3}[activation] + 1) * layers

@@ -37,7 +37,7 @@ def softmax_vjp(dy, y):
 
 
 # %% y >= 0 holds everywhere
-# breaks: its slope is 0
+# breaks: take its derivative to be 0
 def relu_vjp(dy, y):
     return dy * (y >= 0)
 
@@ -93,8 +93,8 @@ def softmax_vjp(dy, y):
 
 
 # %% relu, softmax: dy was changed in place
-# breaks: holds afterwards what it held before
-# breaks: changes no tensor in place
+# breaks: is not changed
+# breaks: does not change any tensor in place
 def relu_vjp(dy, y):
     dy[y <= 0] = 0
     return dy
@@ -111,7 +111,7 @@ def softmax_vjp(dy, y):
 
 
 # %% softmax_vjp has changed its argument `y`
-# breaks: changes no tensor in place
+# breaks: does not change any tensor in place
 def softmax_vjp(dy, y):
     y *= dy - (dy * y).sum(-1, keepdim=True)
     return y

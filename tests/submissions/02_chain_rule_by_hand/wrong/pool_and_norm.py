@@ -13,7 +13,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 
 
 # %% not of the whole batch
-# breaks: does not count over the channels
+# breaks: starts again in each channel
 def max_pool_vjp(dy, indices, shape):
     dx = torch.zeros(shape)
     dx.view(-1).scatter_add_(0, indices.reshape(-1), dy.reshape(-1))
@@ -47,7 +47,7 @@ def layer_norm_vjp(dy, y, rstd, w, b):
 
 
 # %% in all dimensions in front
-# breaks: They were used in every row
+# breaks: Every row uses the same `w` and `b`
 def max_pool_vjp(dy, indices, shape):
     return torch.zeros(shape).flatten(2).scatter_add(2, indices.flatten(2), dy.flatten(2)).view(shape)
 

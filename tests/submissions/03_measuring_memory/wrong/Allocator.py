@@ -197,7 +197,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% the blocks are still there
-# breaks: Its blocks leave the list
+# breaks: Its blocks are removed from the list
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -435,7 +435,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% the list still holds the block
-# breaks: one block in place of two
+# breaks: one block instead of two
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -462,7 +462,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% go through a copy
-# breaks: gives back every segment
+# breaks: returns to CUDA every segment
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]
@@ -491,7 +491,7 @@ class Allocator(BrokenAllocator):
 
 
 # %% `next_address` went down
-# breaks: never becomes lower
+# breaks: never decreases
 class Allocator(BrokenAllocator):
     def find(self, size, pool):
         fitting = [b for b in self.blocks if b.free and b.pool == pool and b.size >= size]

@@ -28,7 +28,7 @@ def alive_at_peak(events):
 
 
 # %% last moment at which the peak is in use
-# breaks: the first time counts
+# breaks: the list describes the first time
 def alive_at_peak(events):
     there, best, most = {}, [], 0
     for name, nbytes in events:
@@ -81,7 +81,7 @@ def alive_at_peak(events):
 
 
 # %% given back and then taken again, before the peak, is missing
-# breaks: unless it was taken again
+# breaks: unless it has been allocated again
 def alive_at_peak(events):
     live = list(accumulate(n for _, n in events))
     there = {}

@@ -1,5 +1,5 @@
 # %% all that was ever taken
-# breaks: is the most bytes in use
+# breaks: is the largest number of bytes in use
 def peak_of(events):
     taken, live, moment = 0, 0, 0
     for i, (_, nbytes) in enumerate(events):

@@ -19,7 +19,7 @@ def whole_step(build):
 
 
 # %% the step that it returns never ran
-# breaks: is what is measured
+# breaks: Measure the step that `build` returns
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", fake=True)
     phase = run.timeline.changes[run.timeline.peak_moment].phase
@@ -102,7 +102,7 @@ def whole_step(build):
 
 
 # %% phase: One change too early or too late
-# breaks: is the phase of the change
+# breaks: is the phase in which the step
 def whole_step(build):
     run = ck.measure(build, "sim:cuda", builds=True, fake=True)
     return {

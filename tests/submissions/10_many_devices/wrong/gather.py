@@ -230,7 +230,7 @@ class Gather(torch.autograd.Function):
 
 
 # %% rank 0's comes first, on every rank
-# breaks: rank 0's first
+# breaks: beginning with rank 0's piece
 class Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, dim):

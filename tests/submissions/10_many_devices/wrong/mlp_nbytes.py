@@ -7,7 +7,7 @@ def mlp_nbytes(s, b, h, t, itemsize, way):
 
 
 # %% That is all of it divided by t
-# breaks: is tensor parallelism alone
+# breaks: is tensor parallelism without sequence parallelism
 def mlp_nbytes(s, b, h, t, itemsize, way):
     everything = itemsize * s * b * (10 * h + 2)
     return everything // t + (itemsize * s * b * h * (t - 1) // t if way == "kept" else 0)

@@ -55,7 +55,7 @@ def parallel_mlp(x, a, b, bias):
 
 
 # %% Only rank 0 uses the bias
-# breaks: and not on one alone
+# breaks: and not only on one rank
 def parallel_mlp(x, a, b, bias):
     def add(t):
         t = t.clone()

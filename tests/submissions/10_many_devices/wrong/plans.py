@@ -85,7 +85,7 @@ def order(nbytes, memory, plans):
 
 
 # %% less what it keeps anyway
-# breaks: less what it keeps
+# breaks: and what it keeps
 def plan_nbytes(config, batch, replicas, tensor, sequence, recompute):
     split = {"tensor_parallel": tensor, "sequence_parallel": sequence}
     kept = formulas.activation_nbytes(config, batch, recompute, **split)

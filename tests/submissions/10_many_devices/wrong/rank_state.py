@@ -1,5 +1,5 @@
 # %% The gathered layer is missing
-# breaks: The layer that runs is there a second time
+# breaks: The layer that runs is in memory a second time
 def rank_state(layers, ranks, way):
     total = sum(layers)
     return {"ddp": 16 * total, "optimizer": 4 * total + 12 * total // ranks, "fsdp": 16 * total // ranks}[way]
