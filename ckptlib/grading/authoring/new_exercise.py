@@ -55,7 +55,7 @@ QUIZ = {
     "q1": {
         "question": "What does `x + 1` save for its backward pass?",
         "choices": {
-            "a": ["x", "The derivative of x + 1 is 1: no value of x is needed."],
+            "a": ["x", "The derivative of x + 1 is 1, so no value of x is needed."],
             "b": ["nothing", "Its derivative is a number, whatever x is."],
         },
     }
@@ -63,8 +63,9 @@ QUIZ = {
 
 TITLE = """# {title}
 
-Two points, about ten minutes. Write your answers in the cells that say `YOUR CODE HERE`, then run the check below each.
-A check tries a few inputs that you can see; grading tries others."""
+This assignment is worth two points and takes about ten minutes. Write your answers in the cells that say
+`YOUR CODE HERE`. Below each of these cells is a check that you can run. A check tries a few inputs that you can see,
+and grading tries others."""
 
 SAVED = """## Task 1: what exp saves (1 point)
 
@@ -73,7 +74,7 @@ saved_nbytes(rows, columns)   x is a float32 tensor of that shape that needs a g
   -> nbytes                   what autograd saves for the backward pass of x.exp(), in bytes
 ```
 
-About 1 line.
+You need about one line.
 
 <details><summary>Hint</summary>Write down the derivative of exp. Which value does it need?</details>"""
 
