@@ -106,7 +106,8 @@ def _recursion(costs: Costs) -> Callable[[int, int, int, int], int]:
             if m < need[choice]:
                 continue
             if choice:
-                right, left = best(u, t, m - needs.x[u], 0)[0], best(s, u - 1, m, input_saved)[0]
+                right = best(u, t, m - needs.x[u], 0)[0]
+                left = best(s, u - 1, m, input_saved)[0]
                 time = sum(costs.ftime[s:u]) + right + left
             else:
                 room = m - needs.saved[input_saved][s]
