@@ -123,7 +123,7 @@ def choose(costs, budget):
     return list(max(fitting, key=lambda c: (sum(flops for flops, _ in c), -sum(nbytes for _, nbytes in c))))
 
 
-# %% some of many, one large, two small, equal FLOPs: Another choice spares more. Greedy
+# %% some of many, one large, two small: Another choice spares more. Greedy
 def choose(costs, budget):
     kept = []
     for i in sorted(range(len(costs)), key=lambda i: -costs[i][0]):
