@@ -42,7 +42,7 @@ def predict(rows, widths, kept, ends, itemsize):
 def predict(rows, widths, kept, ends, itemsize):
     n = len(widths) - (1 if ends == "gelu" else 2)
     kept = [i for i in kept if i < n]
-    after = range(max(kept) + 1, n)
+    after = range(max(kept, default=-1) + 1, n)
     return sum(rows * widths[i + 1] * itemsize for i in kept), sum(2 * rows * widths[i] * widths[i + 1] for i in after)
 
 
@@ -176,7 +176,7 @@ def predict(rows, widths, kept, ends, itemsize):
 def predict(rows, widths, kept, ends, itemsize):
     n = len(widths) - (1 if ends == "gelu" else 2)
     nbytes = sum(rows * widths[i + 1] * itemsize for i in kept if i < n)
-    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(n) if i > min(kept) and i not in kept)
+    return nbytes, sum(2 * rows * widths[i] * widths[i + 1] for i in range(n) if i > min(kept, default=-1) and i not in kept)
 
 
 # %% this was measured. Predict it
