@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..tasks import answer_encoding, comparison, forbidden_calls, inputs, probes, side_effects, switched_off, verdict
+from ..tasks import (
+    answer_encoding,
+    comparison,
+    disabled_library,
+    forbidden_calls,
+    inputs,
+    probes,
+    side_effects,
+    verdict,
+)
 from ..tasks.answer_encoding import encode
 from ..tasks.inputs import Given
 from ..tasks.probes import as_new
@@ -19,7 +28,17 @@ from . import kernel_copy
 
 MIME = "application/vnd.ckptlib.answer+json"
 # What takes part in testing, besides this module.
-CODE = [answer_encoding, comparison, forbidden_calls, inputs, kernel_copy, probes, side_effects, switched_off, verdict]
+CODE = [
+    answer_encoding,
+    comparison,
+    disabled_library,
+    forbidden_calls,
+    inputs,
+    kernel_copy,
+    probes,
+    side_effects,
+    verdict,
+]
 TAMPER_CHECK = "tamper check"  # is asked for in place of a task
 
 

@@ -113,7 +113,7 @@ class Sandbox:
                 listener.close()
 
     def without(self, modules: Sequence[str]) -> Sandbox:
-        """A sandbox like this one, but with these modules switched off in its kernels: see tasks/switched_off.py."""
+        """The same sandbox, but with these modules switched off in its kernels: see tasks/disabled_library.py."""
         other = Sandbox(self.address)
         other._switched_off = list(modules)
         return other

@@ -127,7 +127,7 @@ def _become_kernel(request: dict, limits: Limits, fds: list[int], report: int) -
         isolation.close_fds({report, *fds})
         file_system.write_files({name: base64.b64decode(data) for name, data in request["files"].items()})
         if request["switched_off"]:
-            from ..tasks.switched_off import switch_off  # it has been imported, unless this warm process is bare
+            from ..tasks.disabled_library import switch_off  # it has been imported, unless this warm process is bare
 
             switch_off(request["switched_off"], file_system.cover)
         sys.argv = ["kernel"]

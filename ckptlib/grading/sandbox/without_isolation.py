@@ -222,7 +222,7 @@ def main() -> None:
         apply(Limits(**request["limits"]), data_nbytes(), own_user=False)
     sys.path.insert(0, "")
     if request["switched_off"]:
-        from ..tasks.switched_off import switch_off
+        from ..tasks.disabled_library import switch_off
 
         switch_off(request["switched_off"], lambda path, text: None)
     kernel_start.start(request["key"], request["fds"], request["told"])

@@ -42,7 +42,7 @@ class OwnCode:
     unpickling made it. A long function is also known by its instructions, which stay when its names are changed.
 
     has_results: a table of what this code returns would do for an answer. So a right answer is asked once more, in a
-    kernel in which this code was switched off before the first cell was run (see switched_off.py). The modules are
+    kernel in which this code was switched off before the first cell was run (see disabled_library.py). The modules are
     then neither the probe's own nor used by `Given`: see `Given.library`.
     """
 
