@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import ckptlib as ck
 from ckptlib.grading.assignment.assignment import Assignment
 from ckptlib.grading.tasks.verdict import Verdict
+from ckptlib.torch_internals import global_forward_hooks, global_forward_pre_hooks
 
 SEEDS = (31, 32, 33, 34, 35)
 ALL = [answer for name in ASSIGNMENTS for answer in answers(name)]
@@ -40,7 +41,11 @@ def data_of(answer: Answer, seeds: tuple[int, ...] = SEEDS) -> list:
     task = known.tasks[answer.task]
     namespace = dict(known.reference)
     exec(compile(answer.code, str(answer), "exec", dont_inherit=True), namespace)
-    return task.ask(tuple(namespace[name] for name in task.names), seeds[: task.cases])
+    try:
+        return task.ask(tuple(namespace[name] for name in task.names), seeds[: task.cases])
+    finally:  # a hook that an answer leaves on all modules would be called in the tests after this one
+        global_forward_hooks.clear()
+        global_forward_pre_hooks.clear()
 
 
 def judged(answer: Answer, seeds: tuple[int, ...] = SEEDS) -> Verdict:

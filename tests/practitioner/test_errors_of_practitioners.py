@@ -26,7 +26,7 @@ def ask(monkeypatch, capsys, request):
     ("command", "message"),
     [
         ("measure nowhere:build", "no module 'nowhere', looked for from"),
-        ("measure nowhere:build", f"Here are {HERE}, test_"),
+        ("measure nowhere:build", f"{HERE}, test_"),
         (f"measure {HERE}:resnett", "has no function 'resnett'"),
         (f"measure {HERE}:resnett", "Did you mean resnet?"),
         (f"measure {HERE}:ALL", "is of type dict, expected a function"),
