@@ -75,7 +75,7 @@ class Measurement(ShownAsTable):
         return self.timeline.by_module(self.timeline.peak_moment)
 
     def snapshot(self) -> dict[str, Any]:
-        """A dict in the format of torch.cuda.memory._snapshot, which PyTorch's memory viewer reads.
+        """A dict in the format that PyTorch's memory viewer reads, as its own snapshots are.
 
         The frames of a block are the op that allocated it, the tensor, the module, the phase and the category.
         """
